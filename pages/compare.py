@@ -53,7 +53,7 @@ def page() -> None:
 def _comparable(run: cache.KeptRun, other: str) -> bool:
     """Whether another audit is of this one's kind, or of one that measures the same."""
     mine, its = track_of(run), tracks().get(cache.track_name_of(other))
-    return its is not None and (its.name == mine.name or its.measures == mine.measures != "")
+    return its is not None and (its.name == mine.name or compare_kinds.kin(its, mine))
 
 
 def _axes(run: cache.KeptRun) -> list[str]:

@@ -38,11 +38,11 @@ def page() -> None:
         with st.container(key=state.NEXT_STEPS, horizontal=True, gap="small"):
             link(track.pages[0], "Why")
             link("examples", "What flipped")
-            if "labels.TAB" in track.tabs.get("examples", ()):
+            if "labels.TAB" in track.screens.tabs.get("examples", ()):
                 link("examples", "Label texts", tab="labels")
             link("reliability" if "reliability" in track.pages else "measured", "How sure")
             link("export", "Take it")
-    panels.folded("More about it", run, choice, (what_was_cut, *track.main_charts.folded))
+    panels.folded("More about it", run, choice, (what_was_cut, *track.charts.folded))
     if said := lookup.not_finished(run, choice):
         st.caption(said)
     link("new_audit", "Ask for another axis or method")

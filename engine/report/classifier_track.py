@@ -13,7 +13,7 @@ from engine.report import phrasing
 from engine.report.charts import classifier_changed, lookup
 from engine.report.charts.classifier_lookup import repeats, trials_said
 from engine.report.charts.panel import Choice
-from engine.report.contract import Flips, Measure, Null, Reading, Track
+from engine.report.contract import Flags, Flips, Measure, Null, Reading, Track
 from engine.store.runs import Run
 
 LIMITS = (
@@ -60,12 +60,30 @@ def in_order(
     return sorted(methods, key=place)
 
 
+PARTS = (("model", "weight_hash"), ("data", "digest"))
+"""What every audit of a classifier is given from outside."""
+
+
+def pareto_question(run: Run, choice: Choice) -> str:
+    reading, axis = lookup.reading(run, choice), words.axis_name(choice.measured)
+    return f"What does a smaller {reading.harm.name} of {axis} cost in {reading.quality.name}?"
+
+
+def flags(repeat: str, said: str, symbol: str = "x") -> Flags:
+    """Marks of means in which some model predicts one class only."""
+
+    def one_class_only(variant: Mapping[str, Any]) -> str:
+        wrong = int(variant.get("degenerate", 0))
+        many = phrasing.count(wrong, repeat)
+        return f"{many} predict{'s' * (wrong == 1)} one class only" if wrong else ""
+
+    return Flags(one_class_only, symbol, said)
+
+
 class ClassifierTrack(Track):
     """A classifier whose arms run several times (`repeat`) and are measured per group of
     `items`."""
 
-    fronts_at_level = True
-    parts = (("model", "weight_hash"), ("data", "digest"))
     null = Null(made=words.NULL_BAND)
     not_built = "Not finished for this axis"
     how_made: Sequence[str]
@@ -140,14 +158,6 @@ class ClassifierTrack(Track):
     def mark(self, variant: Mapping[str, Any]) -> str:
         return f", {self.repeat} {variant['seed']}" if variant.get("seed", -1) >= 0 else ""
 
-    def flag(self, variant: Mapping[str, Any]) -> str:
-        wrong = int(variant.get("degenerate", 0))
-        return (
-            f"{phrasing.count(wrong, self.repeat)} predict{'s' * (wrong == 1)} one class only"
-            if wrong
-            else ""
-        )
-
     def measured_on(self, run: Run, row: Mapping[str, Any] | None, split: str) -> str:
         n, by_hand = f"{split} {self.items}", False
         if row is not None and not pd.isna(row["n"]):
@@ -156,11 +166,6 @@ class ClassifierTrack(Track):
         return (
             f"{n}, {self.by_hand_said(run) if by_hand else f'{self.repeats_said(run)} per method'}"
         )
-
-    def pareto_question(self, run: Run, choice: Choice) -> str:
-        reading = self.reading(choice.reading)
-        axis = words.axis_name(choice.measured)
-        return f"What does a smaller {reading.harm.name} of {axis} cost in {reading.quality.name}?"
 
     def flips(self, run: Run, choice: Choice, trial: int | None) -> Flips | None:
         return classifier_changed.flips(run, choice, trial)
@@ -173,17 +178,10 @@ class ClassifierTrack(Track):
         found = [*run.meta["warnings"], *(data.get("notes") or []), data.get("stand_in") or ""]
         return list(dict.fromkeys(filter(None, found)))
 
-    def limits(self, run: Run) -> list[str]:
-        return [*self._stand_in(run), *self.how_made, self.auc_limit, *self._limits()]
-
-    def card_limits(self, run: Run) -> list[str]:
-        return [*self._stand_in(run), self.auc_limit, *self._limits()]
-
-    def _stand_in(self, run: Run) -> list[str]:
-        return list(filter(None, [run.meta["data"].get("stand_in")]))
-
-    def _limits(self) -> list[str]:
-        return [*(limit.format(items=self.items) for limit in LIMITS), *self.more_limits]
+    def limits(self, run: Run, short: bool = False) -> list[str]:
+        how = () if short else self.how_made
+        limits = (*(limit.format(items=self.items) for limit in LIMITS), *self.more_limits)
+        return [*filter(None, [run.meta["data"].get("stand_in")]), *how, self.auc_limit, *limits]
 
     def takable(self, run: Run, variant: Mapping[str, Any]) -> dict[str, str]:
         """The repeats behind a mean: masks and weights are theirs."""

@@ -58,12 +58,12 @@ def variant_row(run: Run, variant: str) -> dict:
 
 def axis_panels(run: Run, choice: Choice) -> Iterator[Panel]:
     """What belongs to one axis, in reading order."""
-    yield from _made(track_of(run).axis_panels, run, choice)
+    yield from _made(track_of(run).charts.of_axis, run, choice)
 
 
 def shared_panels(run: Run, choice: Choice) -> Iterator[Panel]:
     """What belongs to the whole run."""
-    yield from _made(track_of(run).shared_panels, run, choice)
+    yield from _made(track_of(run).charts.of_run, run, choice)
 
 
 def _made(makes: Iterable[Some], run: Run, choice: Choice) -> Iterator[Panel]:

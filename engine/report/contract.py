@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -329,9 +329,9 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class MainCharts:
-    """Charts that several pages show; a folded one that files shall hold too is named in
-    `axis_panels` or `shared_panels` as well."""
+class Charts:
+    """Charts by where they are shown; a folded one that files shall hold too is named in `of_axis`
+    or `of_run` as well."""
 
     groups: Make
     """Who pays, by subgroup: small on Summary, and in Present."""
@@ -340,6 +340,68 @@ class MainCharts:
     quality: Make
     folded: tuple[Make, ...]
     """Below "More about it" on Summary."""
+    of_axis: tuple[Some, ...]
+    """What an export says about one axis, in reading order."""
+    of_run: tuple[Some, ...]
+    """What an export says about the whole run."""
+    repeats: tuple[Make, ...] = ()
+    """Of the page about reliability: the first alone, then two beside each other, then the rest."""
+    judged: tuple[Make, ...] = ()
+    """What other judges say of its texts; empty where no model writes any."""
+    extras: Callable[[Run, Choice, bool], Iterable[Extra]] = lambda run, choice, offensive: ()
+    """Tables of the report after an axis' panels; offensive: whether texts are shown."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How audits of this kind are laid side by side on Compare."""
+
+    binding: Mapping[str, str]
+    """Settings that decide whether numbers of two audits may be compared, and why."""
+    parts: tuple[tuple[str, str], ...]
+    """Parts of run.json that were given from outside, each with the field that holds its hash."""
+    counted: tuple[str, str]
+    """A setting: its name, and the part of run.json whose `counts` it shows."""
+    measures: str = ""
+    """Names what is measured on what; kinds of audit with the same name are laid side by side."""
+
+
+@dataclass(frozen=True)
+class Front:
+    """What the Pareto chart shows of a kind of audit."""
+
+    question: Callable[[Run, Choice], str]
+    views: Mapping[str, View]
+    marks: Mapping[str, str]
+    """Columns of the variants table, with names for people: there every variant is a row."""
+    at_level: bool = False
+    """Whether only means at the chosen level compete: among all, the least cut always wins."""
+    chance: Callable[[Run, Choice], Chance | None] = lambda run, choice: None
+    """Cuts by chance alone at this choice; None where none are measured."""
+
+
+@dataclass(frozen=True)
+class Flags:
+    """How charts mark variants with which something is wrong."""
+
+    of: Callable[[Mapping[str, Any]], str] = lambda variant: ""
+    """What is wrong with a variant; "" where nothing is."""
+    symbol: str = "x"
+    said: str = ""
+    """What the marks are, in a sentence."""
+
+
+@dataclass(frozen=True)
+class Screens:
+    """How pages read for a kind of audit, where they differ."""
+
+    tabs: Mapping[str, tuple[str, ...]]
+    """Of the pages that several kinds have, the tabs in reading order: FILE.NAME, the file in
+    pages/tabs."""
+    questions: Mapping[str, str] = field(default_factory=dict)
+    """Titles of this kind's own pages, and of others that read differently here."""
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """Names of pages in the navigation that are others than everywhere."""
 
 
 @dataclass(frozen=True)
@@ -548,63 +610,32 @@ class Track(ABC):
     pages: tuple[str, ...]
     """Pages that not every kind of audit has, the most telling first. Where two kinds name a page,
     it shows both through what is declared here."""
-    tabs: Mapping[str, tuple[str, ...]] = {}
-    """Of the pages that several kinds have, the tabs in reading order: FILE.NAME, the file in
-    pages/tabs."""
-    questions: Mapping[str, str] = {}
-    """Titles of this kind's own pages, and of others that read differently here."""
+    screens: Screens
     readings: tuple[str, ...]
     """Readings of harm and quality; the first is the usual one."""
     line_labels: bool = True
     """Whether lines of charts are named at their ends; else in a legend, where there are many with
     long names."""
-    flag_symbol: str = "star"
-    """Marks what `flag` says is wrong; another where stars mean something good."""
-    fronts_at_level: bool = False
-    """Whether only means at the chosen level compete on the Pareto chart: among all, the least cut
-    always wins."""
-    views: Mapping[str, View]
+    flags: Flags = Flags()
+    front: Front
     uncut: tuple[str, ...] = ()
     """Methods that cut nothing and still give models of their own."""
-    measures: str = ""
-    """Names what is measured on what; kinds of audit with the same name are laid side by side on
-    Compare."""
-    binding: Mapping[str, str]
-    """Settings that decide whether numbers of two audits may be compared, and why."""
-    parts: tuple[tuple[str, str], ...]
-    """Parts of run.json that were given from outside, each with the field that holds its hash."""
-    counted: tuple[str, str]
-    """A setting for Compare: its name, and the part of run.json whose `counts` it shows."""
+    comparison: Comparison
     columns: Mapping[str, str]
     """Columns of the variants table in charts' tables, with names for people."""
-    marks: Mapping[str, str]
-    """More such columns where every variant is a row of its own."""
     null: Null
     """What is said of null bands."""
     not_built: str
     """Why a method of the run may have no variant for an axis."""
-    flags_said: str = ""
-    """What marks a level at which a repeat predicts one class only."""
     handout: Handout
     telling: Telling
     """The plain words of its verdicts."""
-    main_charts: MainCharts
+    charts: Charts
     intervals: str
     """What the intervals are."""
-    axis_panels: tuple[Some, ...]
-    """What an export says about one axis, in reading order."""
-    shared_panels: tuple[Some, ...]
-    """What an export says about the whole run."""
 
     maps: Maps | Effects | None = None
     """What the page about heads shows; None where the units are no heads."""
-    repeats: tuple[Make, ...] = ()
-    """The charts of the page about reliability: the first alone, then two beside each other, then
-    the rest."""
-
-    judged: tuple[Make, ...] = ()
-    """The charts of what other judges say of its texts; empty where no model writes any."""
-
     published: Published | None = None
     """Published scores that can be shown in place of an audit's."""
 
@@ -620,9 +651,6 @@ class Track(ABC):
 
     benchmarks: Benchmarks | None = None
     """Published tests that variants can be measured on; None where there are none."""
-
-    titles: Mapping[str, str] = {}
-    """Names of pages in the navigation that are others than everywhere."""
 
     def terms(self) -> Mapping[str, str]:
         """Words of its vocabulary and what they mean."""
@@ -680,20 +708,12 @@ class Track(ABC):
         """A variant in words, e.g. "FASP, 20 % cut"."""
 
     def mark(self, variant: Mapping[str, Any]) -> str:
-        """What sets a variant apart from others with its label, e.g. ", γ = 0.3"."""
+        """What sets a variant apart from others with its label, e.g. ", γ = 0.3, draw 1"."""
         return ""
 
     def cut_of(self, run: Run, variant: Mapping[str, Any]) -> str:
         """How many units of all, for a hover."""
         return f"{variant['n_cut']:.0f} of {self.total(run)} {self.many}"
-
-    def draw(self, variant: Mapping[str, Any]) -> str:
-        """Which of several selections by chance a variant is, e.g. ", draw 1"."""
-        return ""
-
-    def flag(self, variant: Mapping[str, Any]) -> str:
-        """What is wrong with a variant and must be marked in charts; "" where nothing is."""
-        return ""
 
     @abstractmethod
     def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
@@ -712,13 +732,6 @@ class Track(ABC):
         return self.intervals
 
     @abstractmethod
-    def pareto_question(self, run: Run, choice: Choice) -> str: ...
-
-    def chance(self, run: Run, choice: Choice) -> Chance | None:
-        """Cuts by chance alone at this choice; None where the track measures none."""
-        return None
-
-    @abstractmethod
     def flips(self, run: Run, choice: Choice, trial: int | None) -> Flips | None:
         """The answers before and after a cut, of one trial or all of them; None where none were
         kept."""
@@ -731,21 +744,13 @@ class Track(ABC):
     def details(self, reading: str) -> tuple[Measure, ...]:
         """Everything measured about one variant, for a table."""
 
-    def extras(self, run: Run, choice: Choice, show_offensive: bool) -> Iterator[Extra]:
-        """Tables of the report after an axis' panels."""
-        return iter(())
-
     @abstractmethod
     def notes(self, run: Run) -> list[str]:
         """What must be known about the run before any chart of it is read."""
 
     @abstractmethod
-    def limits(self, run: Run) -> list[str]:
-        """What a report cannot say."""
-
-    @abstractmethod
-    def card_limits(self, run: Run) -> list[str]:
-        """What a model card cannot say: the limits in short."""
+    def limits(self, run: Run, short: bool = False) -> list[str]:
+        """What a report cannot say; in short, what a model card cannot say."""
 
     @abstractmethod
     def loading(self, run: Run) -> list[str]:

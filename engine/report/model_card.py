@@ -39,7 +39,7 @@ def model_card(run: Run, variant: dict[str, Any]) -> str:
         lines.append(f"- **{plain(words.axis_name(axis)).capitalize()}.** {text}")
     harm = lookup.harm(run, variant["variant"], choice)
     lines += ["", plain(track.caveat(run, choice, harm)), "", "## Limits", ""]
-    lines += [f"- {text}" for text in track.card_limits(run)]
+    lines += [f"- {text}" for text in track.limits(run, short=True)]
     lines += ["", "## Loading", "", *track.loading(run)]
     return visible("\n".join(lines) + "\n")
 

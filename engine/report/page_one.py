@@ -77,7 +77,7 @@ def _fact(fact: Fact) -> str:
 
 
 def _limits(run: Run) -> str:
-    limits = track_of(run).card_limits(run)[:LIMITS]
+    limits = track_of(run).limits(run, short=True)[:LIMITS]
     items = "".join(f"<li>{escape(text)}</li>" for text in limits)
     return (
         f'<h2>What this cannot say</h2><ul>{items}</ul><p class=small><a href="#limits">All'

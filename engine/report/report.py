@@ -89,7 +89,7 @@ def _axis(run: Run, mine: Choice, axis: str, show_offensive: bool, figures: dict
     extras = [
         f'<section><h3>{escape(extra.question)}</h3><div class="scroll">{table_html(extra.table)}'
         f'</div><p class="caveat">{escape(extra.note)}</p></section>'
-        for extra in track_of(run).extras(run, mine, show_offensive)
+        for extra in track_of(run).charts.extras(run, mine, show_offensive)
         if not extra.table.empty
     ]
     about = f"<p>{escape(_about(run, mine))}</p>"
@@ -227,7 +227,7 @@ def _settings(run: Run) -> str:
 def _provenance(run: Run) -> str:
     meta = run.meta
     rows = [("run", run.id), ("created", meta["created"])]
-    for part in (*(name for name, _ in track_of(run).parts), "provenance", "spent"):
+    for part in (*(name for name, _ in track_of(run).comparison.parts), "provenance", "spent"):
         rows += [
             (f"{part}: {key.replace('_', ' ')}", measured.said(value))
             for key, value in meta.get(part, {}).items()

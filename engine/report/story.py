@@ -75,7 +75,7 @@ def _problem(view: View, name: str = "problem") -> Step:
             f"\u201c{_named(words.group_name(row['group']))}\u201d" for row in (worst, best)
         )
         sentence = f"Before any cut, {measure.name} is {low} for {mine} and {high} for {other}."
-    picture = view.track.main_charts.groups(view.run, uncut)
+    picture = view.track.charts.groups(view.run, uncut)
     return Step(name, sentence, picture, _measured(View(view.run, uncut)))
 
 
@@ -102,7 +102,7 @@ def _who_pays(view: View) -> Step:
 
 def _picture(view: View, about: str) -> Panel:
     """The chart of the measure that is told: the harm, the quality, or that of the groups."""
-    charts = view.track.main_charts
+    charts = view.track.charts
     drawn = {"harm": before_after, "quality": charts.quality}
     return drawn.get(about, charts.groups)(view.run, view.choice)
 

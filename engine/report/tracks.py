@@ -32,6 +32,8 @@ def track_of(run: Run) -> Track:
 def question(page: str, run: Run | None) -> str:
     """A page's title: what the run's track calls it, else what it is called everywhere, or by
     another track that it shows."""
-    own = {**words.of_track(track_of(run).name, "PAGES"), **track_of(run).questions} if run else {}
-    everywhere = [words.gathered("PAGES"), *(track.questions for track in tracks().values())]
-    return next(titles[page] for titles in (own, *everywhere) if page in titles)
+    known = [words.gathered("PAGES"), *(track.screens.questions for track in tracks().values())]
+    if run:
+        own = track_of(run)
+        known = [own.screens.questions, words.of_track(own.name, "PAGES"), *known]
+    return next(titles[page] for titles in known if page in titles)

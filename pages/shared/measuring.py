@@ -191,7 +191,7 @@ JUDGES = (
 def other_judges(run: KeptRun, choice: Choice) -> None:
     """What other judges say of an audit's texts: the first chart, the others folded, and below them
     the form to ask one more; nothing where the audit holds no texts."""
-    charts = track_of(run).judged
+    charts = track_of(run).charts.judged
     if not charts or not run.has("texts"):
         return
     st.header("Other judges", anchor=False)

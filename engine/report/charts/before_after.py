@@ -81,7 +81,7 @@ LEAST = 220
 
 def who_pays_small(run: Run, choice: Choice) -> Panel:
     """The track's first chart under a short title, with rows as low as can be read."""
-    panel = replace(track_of(run).main_charts.groups(run, choice), question=QUESTION)
+    panel = replace(track_of(run).charts.groups(run, choice), question=QUESTION)
     if panel.figure is None:
         return panel
     height = panel.figure.layout.height

@@ -28,7 +28,7 @@ def gap_along(run: Run, choice: Choice) -> Panel:
     )
     row = lookup.harm(run, "dense", choice)
     return along(
-        run, choice, curve, lookup.caveat(run, row, more=f"{track.null.made} {track.flags_said}")
+        run, choice, curve, lookup.caveat(run, row, more=f"{track.null.made} {track.flags.said}")
     )
 
 
@@ -45,4 +45,4 @@ def quality_along(run: Run, choice: Choice) -> Panel:
         may_be_log=False,
     )
     row = lookup.measured(run, "dense", measure, choice)
-    return along(run, choice, curve, lookup.caveat(run, row, more=track.flags_said))
+    return along(run, choice, curve, lookup.caveat(run, row, more=track.flags.said))

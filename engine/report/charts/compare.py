@@ -66,7 +66,7 @@ def comparability(runs: Sequence[Run]) -> tuple[pd.DataFrame, list[str]]:
         if len(set(values)) > 1:
             differing.append(key)
             rows.append(dict(zip(["setting", *names], [key, *values], strict=True)))
-    binding = {key: text for run in runs for key, text in track_of(run).binding.items()}
+    binding = {key: text for run in runs for key, text in track_of(run).comparison.binding.items()}
     if not same_items(runs):
         binding[KIND] = words.KINDS_ON_OTHER_IMAGES
     warnings = list(dict.fromkeys(text for key, text in binding.items() if key in differing))
@@ -150,10 +150,9 @@ def _asked(run: Run) -> set[str]:
 def _settings(run: Run) -> dict[str, Any]:
     """What was asked and what it led to, by name in words."""
     meta, track = run.meta, track_of(run)
-    found = {
-        part: f"{meta[part]['name']} {_short(meta[part].get(key))}" for part, key in track.parts
-    }
-    found[track.counted[0]] = meta[track.counted[1]].get("counts")
+    parts, (name, counts) = track.comparison.parts, track.comparison.counted
+    found = {part: f"{meta[part]['name']} {_short(meta[part].get(key))}" for part, key in parts}
+    found[name] = meta[counts].get("counts")
     found |= {
         key.replace("_", " "): value
         for key, value in meta["request"].items()
@@ -294,7 +293,7 @@ def settings_table(runs: Sequence[Run]) -> pd.DataFrame:
 
 def _lines(runs: Sequence[Run], key: str, values: Sequence[Any]) -> list[list[str]]:
     name = phrasing.sentence(words.setting_name(key))
-    if key in dict(track_of(runs[0]).parts):
+    if key in dict(track_of(runs[0]).comparison.parts):
         return [[name, *_brought(runs, key)]]
     if not any(isinstance(value, Mapping) for value in values):
         return [[name, *(_said(key, value) for value in values)]]
@@ -307,7 +306,7 @@ def _lines(runs: Sequence[Run], key: str, values: Sequence[Any]) -> list[list[st
 def _brought(runs: Sequence[Run], key: str) -> list[str]:
     """Models, images or texts by name; told apart in words, not hashes, where one name stands for
     several contents."""
-    hashed = dict(track_of(runs[0]).parts)[key]
+    hashed = dict(track_of(runs[0]).comparison.parts)[key]
     found = [(str(run.meta[key]["name"]), str(run.meta[key].get(hashed))) for run in runs]
     said = []
     for name, digest in found:

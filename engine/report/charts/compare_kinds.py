@@ -16,7 +16,7 @@ from engine.report.charts.compare import same_items, short_names, titles
 from engine.report.charts.kinds import add_series
 from engine.report.charts.marks import front_line, heading, silent
 from engine.report.charts.panel import Choice, Panel, blank, nothing, wrapped
-from engine.report.contract import Measure
+from engine.report.contract import Measure, Track
 from engine.report.schema import hovers, readable
 from engine.report.tracks import track_name, track_of
 from engine.stats.pareto import front
@@ -47,10 +47,15 @@ OTHER_IMAGES = (
 COLUMNS = "run kind label cut quality quality_low quality_high gap gap_low gap_high n front"
 
 
+def kin(one: Track, other: Track) -> bool:
+    """Whether two kinds of audit are different and measure the same things."""
+    same = one.comparison.measures == other.comparison.measures != ""
+    return same and one.name != other.name
+
+
 def are_kin(one: Run, other: Run) -> bool:
-    """Whether two audits are of different kinds that measure the same things."""
-    first, second = track_of(one), track_of(other)
-    return first.name != second.name and first.measures == second.measures != ""
+    """Whether two audits are of such kinds."""
+    return kin(track_of(one), track_of(other))
 
 
 def kin_of(runs: Sequence[Run]) -> list[Run]:

@@ -234,11 +234,11 @@ def _aside(run: Run, places: pd.Series, shift: float, largest: float) -> list[fl
 def _flags(run: Run, figure: go.Figure, choice: Choice, points: pd.DataFrame) -> None:
     """A mark on every point that the track says something is wrong with."""
     track = track_of(run)
-    texts = points.apply(track.flag, axis=1) if len(points) else pd.Series(dtype=str)
+    texts = points.apply(track.flags.of, axis=1) if len(points) else pd.Series(dtype=str)
     wrong = points[texts != ""]
     if wrong.empty:
         return
-    marker = {"symbol": track.flag_symbol, "size": 13, "color": choice.theme.alarm}
+    marker = {"symbol": track.flags.symbol, "size": 13, "color": choice.theme.alarm}
     name = f"degenerate {track.repeat}s"
     add_points(
         figure, wrong[track.level.realised], wrong["value"], texts[wrong.index], marker, name=name

@@ -21,8 +21,28 @@ from engine.report.charts import (
 from engine.report.charts.panel import Choice
 from engine.report.classifier_telling import CHANCE, groups, harm, unlearned
 from engine.report.classifier_telling import more as of_any
-from engine.report.classifier_track import BINDING_IMAGES, ClassifierTrack, in_order, middle
-from engine.report.contract import Handout, Level, MainCharts, Reading, Shelf, Telling, View, given
+from engine.report.classifier_track import (
+    BINDING_IMAGES,
+    PARTS,
+    ClassifierTrack,
+    flags,
+    in_order,
+    middle,
+    pareto_question,
+)
+from engine.report.contract import (
+    Charts,
+    Comparison,
+    Front,
+    Handout,
+    Level,
+    Reading,
+    Screens,
+    Shelf,
+    Telling,
+    View,
+    given,
+)
 from engine.report.palette import Style, style_of
 from engine.report.tracks import track_of
 from engine.store.runs import Run
@@ -116,23 +136,19 @@ class Fair(ClassifierTrack):
         first=lambda levels: middle(levels, 0.0),
     )
     pages = ("training", "examples", "picture")
-    tabs = {"examples": ("changed.IMAGES",)}
-    questions = {
-        "summary": "Trained to be sparse and fair: who pays, and how sure are we?",
-        "examples": "Which images changed class?",
-        "trade_off": "What does a smaller gap between subgroups cost?",
-    }
+    screens = Screens(
+        {"examples": ("changed.IMAGES",)},
+        {
+            "summary": "Trained to be sparse and fair: who pays, and how sure are we?",
+            "examples": "Which images changed class?",
+            "trade_off": "What does a smaller gap between subgroups cost?",
+        },
+    )
     readings = ("accuracy", DEGRADATION, "auc")
     line_labels = False
-    flag_symbol = "x"
-    views = {
-        "test": View("Mean of seeds (reported)", "test", False, "the mean over seeds"),
-        "trials": View("Every seed and λ", "test", True, "every seed and every λ beside the means"),
-    }
     uncut = ("dense-tuned", "dense-fair")
-    measures = "classes of images, by group"
-    binding = BINDING
-    flags_said = FLAGGED
+    comparison = Comparison(BINDING, PARTS, ("images used", "data"), "classes of images, by group")
+    flags = flags("seed", FLAGGED)
     how_made = (own.MADE_ON_FAIR, words.NULL_BAND, own.INTERVALS_SEEDS, own.SURROGATE)
     more_limits = (
         ("Training aimed at fairness on the first axis only; the others were only measured."),
@@ -142,7 +158,6 @@ class Fair(ClassifierTrack):
         ),
         own.NOT_FASTER,
     )
-    counted = ("images used", "data")
     columns = {
         "method": "method",
         "sparsity": "share asked",
@@ -154,14 +169,24 @@ class Fair(ClassifierTrack):
         "speedup": "speedup by FLOPs",
         "degenerate": "degenerate seeds",
     }
-    marks = {
-        "method": "method",
-        "sparsity": "share asked",
-        "realised": "share cut",
-        "units": "of",
-        "strength": "λ",
-        "degenerate": "degenerate seeds",
-    }
+    front = Front(
+        pareto_question,
+        {
+            "test": View("Mean of seeds (reported)", "test", False, "the mean over seeds"),
+            "trials": View(
+                "Every seed and λ", "test", True, "every seed and every λ beside the means"
+            ),
+        },
+        {
+            "method": "method",
+            "sparsity": "share asked",
+            "realised": "share cut",
+            "units": "of",
+            "strength": "λ",
+            "degenerate": "degenerate seeds",
+        },
+        at_level=True,
+    )
     handout = Handout(
         mask=(
             "Filters: which to cut, the model's hash, and the history that replays the cut. "
@@ -180,11 +205,33 @@ class Fair(ClassifierTrack):
     )
     telling = TELLING
 
-    main_charts = MainCharts(
+    charts = Charts(
         classifier_groups.paid_by_group,
         classifier_along.gap_along,
         classifier_along.quality_along,
         (levelling.levelling_down, differences.bifp_against, saved.saved),
+        (
+            curve.fair_curve,
+            differences.bifp_against,
+            given(
+                lambda run, choice: not differences.against(run, choice).empty, differences.widths
+            ),
+            classifier_groups.paid_by_group,
+            levelling.levelling_down,
+            pareto.pareto,
+            flips.flips,
+            given(tradeoff.has_tradeoff, tradeoff.tradeoff),
+        ),
+        (
+            classifier_along.quality_along,
+            effort.effort,
+            training_curves.training,
+            filter_layers.layer_survival,
+            filter_layers.layers_by_speedup,
+            given(surface.has_surface, surface.surface),
+            given(surface.has_path, surface.path),
+            saved.saved,
+        ),
     )
 
     def reading(self, name: str) -> Reading:
@@ -263,28 +310,6 @@ class Fair(ClassifierTrack):
         return ", ".join(filter(None, parts))
 
     intervals = own.INTERVALS_SEEDS
-
-    axis_panels = (
-        curve.fair_curve,
-        differences.bifp_against,
-        given(lambda run, choice: not differences.against(run, choice).empty, differences.widths),
-        classifier_groups.paid_by_group,
-        levelling.levelling_down,
-        pareto.pareto,
-        flips.flips,
-        given(tradeoff.has_tradeoff, tradeoff.tradeoff),
-    )
-
-    shared_panels = (
-        classifier_along.quality_along,
-        effort.effort,
-        training_curves.training,
-        filter_layers.layer_survival,
-        filter_layers.layers_by_speedup,
-        given(surface.has_surface, surface.surface),
-        given(surface.has_path, surface.path),
-        saved.saved,
-    )
 
     def loading(self, run: Run) -> list[str]:
         model = run.meta["model"]

@@ -25,8 +25,27 @@ from engine.report.charts import (
     pareto,
 )
 from engine.report.classifier_telling import CHANCE, groups, harm, more, unlearned
-from engine.report.classifier_track import BINDING_IMAGES, ClassifierTrack, in_order, middle
-from engine.report.contract import Handout, Level, MainCharts, Shelf, Telling, View, given
+from engine.report.classifier_track import (
+    BINDING_IMAGES,
+    PARTS,
+    ClassifierTrack,
+    flags,
+    in_order,
+    middle,
+    pareto_question,
+)
+from engine.report.contract import (
+    Charts,
+    Comparison,
+    Front,
+    Handout,
+    Level,
+    Screens,
+    Shelf,
+    Telling,
+    View,
+    given,
+)
 from engine.report.palette import Style
 from engine.store.runs import Run
 from engine.store.user_json import read_object
@@ -89,23 +108,19 @@ class Filters(ClassifierTrack):
     )
     bench = bench.BENCH
     pages = ("filters", "bench", "examples", "picture")
-    tabs = {"examples": ("changed.IMAGES",)}
-    questions = {
-        "bench": "What if these filters are off?",
-        "summary": "If we cut these filters, who pays, and how sure are we?",
-        "examples": "Which images changed class?",
-        "trade_off": "What does a smaller gap between subgroups cost?",
-    }
+    screens = Screens(
+        {"examples": ("changed.IMAGES",)},
+        {
+            "bench": "What if these filters are off?",
+            "summary": "If we cut these filters, who pays, and how sure are we?",
+            "examples": "Which images changed class?",
+            "trade_off": "What does a smaller gap between subgroups cost?",
+        },
+    )
     readings = ("auc", "accuracy")
-    views = {
-        "test": View("Mean of trials (reported)", "test", False, "the mean over trials"),
-        "trials": View("Every trial", "test", True, "every trial beside the means"),
-    }
-    measures = "classes of images, by group"
-    binding = BINDING
-    flags_said = STARS
+    comparison = Comparison(BINDING, PARTS, ("images used", "data"), "classes of images, by group")
+    flags = flags("trial", STARS, "star")
     how_made: Sequence[str] = (own.MADE_ON_IMAGES, words.NULL_BAND, own.INTERVALS_IMAGES)
-    counted = ("images used", "data")
     columns = {
         "method": "method",
         "speedup": "target speedup",
@@ -114,12 +129,20 @@ class Filters(ClassifierTrack):
         "n_cut": "filters cut",
         "degenerate": "degenerate trials",
     }
-    marks = {
-        "method": "method",
-        "speedup": "target speedup",
-        "achieved": "achieved speedup",
-        "degenerate": "degenerate trials",
-    }
+    front = Front(
+        pareto_question,
+        {
+            "test": View("Mean of trials (reported)", "test", False, "the mean over trials"),
+            "trials": View("Every trial", "test", True, "every trial beside the means"),
+        },
+        {
+            "method": "method",
+            "speedup": "target speedup",
+            "achieved": "achieved speedup",
+            "degenerate": "degenerate trials",
+        },
+        at_level=True,
+    )
     handout = Handout(
         mask=(
             "Which filters to cut, how they were chosen, the model's hash, and the history that "
@@ -139,11 +162,32 @@ class Filters(ClassifierTrack):
     def of_run(self, run: Run) -> Filters:
         return HEADS if units_of(run) == HEADS.many else self
 
-    main_charts = MainCharts(
+    charts = Charts(
         classifier_groups.paid_by_group,
         classifier_along.gap_along,
         classifier_along.quality_along,
         (levelling.levelling_down, classifier_groups.accuracy_by_group, cost.cost),
+        (
+            classifier_groups.paid_by_group,
+            levelling.levelling_down,
+            classifier_groups.accuracy_by_group,
+            speedup.groups_along_speedup,
+            given(lambda run, choice: loss_share.has_affected(run), loss_share.affected),
+            pw.pw_difference,
+            classifier_along.gap_along,
+            pareto.pareto,
+            flips.flips,
+            given(lambda run, choice: len(pw.switches(run)) > 0, pw.ablation),
+            given(loss_share.has_loss_share, loss_share.loss_share),
+        ),
+        (
+            classifier_along.quality_along,
+            filter_layers.layer_survival,
+            filter_layers.layers_by_speedup,
+            scores.score_map,
+            speedup.speed,
+            cost.cost,
+        ),
     )
 
     def style(self, method: str, dark: bool = False) -> Style:
@@ -191,29 +235,6 @@ class Filters(ClassifierTrack):
 
     intervals = own.INTERVALS_IMAGES
 
-    axis_panels = (
-        classifier_groups.paid_by_group,
-        levelling.levelling_down,
-        classifier_groups.accuracy_by_group,
-        speedup.groups_along_speedup,
-        given(lambda run, choice: loss_share.has_affected(run), loss_share.affected),
-        pw.pw_difference,
-        classifier_along.gap_along,
-        pareto.pareto,
-        flips.flips,
-        given(lambda run, choice: len(pw.switches(run)) > 0, pw.ablation),
-        given(loss_share.has_loss_share, loss_share.loss_share),
-    )
-
-    shared_panels = (
-        classifier_along.quality_along,
-        filter_layers.layer_survival,
-        filter_layers.layers_by_speedup,
-        scores.score_map,
-        speedup.speed,
-        cost.cost,
-    )
-
     def loading(self, run: Run) -> list[str]:
         model = run.meta["model"]
         return [
@@ -241,12 +262,11 @@ class Heads(Filters):
 
     def __init__(self) -> None:
         self.one, self.many, self.about = "head", "heads", self._in_heads(Filters.about)
-        self.bench, self.titles = bench.BENCH_OF_HEADS, {"filters": "Heads"}
-        pages = {**words.of_track(Filters.name, "PAGES"), **Filters.questions}
-        self.questions, self.columns = (
-            self._all_in_heads(pages),
-            self._all_in_heads(Filters.columns),
-        )
+        self.bench = bench.BENCH_OF_HEADS
+        pages = {**words.of_track(Filters.name, "PAGES"), **Filters.screens.questions}
+        questions = self._all_in_heads(pages)
+        self.screens = replace(Filters.screens, questions=questions, titles={"filters": "Heads"})
+        self.columns = self._all_in_heads(Filters.columns)
         self.how_made = [self._in_heads(text) for text in Filters.how_made]
         self.handout = replace(Filters.handout, mask=self._in_heads(Filters.handout.mask))
 

@@ -4,6 +4,7 @@ perplexity."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeGuard
 
 import pandas as pd
@@ -16,19 +17,22 @@ from engine.report.charts import cost, flips, lookup, pareto
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import (
     Chance,
+    Charts,
+    Comparison,
     Effects,
     Extra,
     Flips,
     Foreign,
+    Front,
     Handout,
     Level,
-    MainCharts,
     Make,
     Measure,
     Null,
     Prediction,
     Published,
     Reading,
+    Screens,
     Shelf,
     Track,
     View,
@@ -146,6 +150,34 @@ WAYS = Ways(
 )
 
 
+def pareto_question(run: Run, choice: Choice) -> str:
+    axis = words.axis_name(choice.measured)
+    if choice.reading.startswith(PREFIX):
+        harm = lookup.reading(run, choice).harm.name
+        return (
+            f"What does a smaller {harm} cost in perplexity, and which variants are best at both?"
+        )
+    return f"What does less bias of {axis} cost in perplexity, and which variants are best at both?"
+
+
+def chance(run: Run, choice: Choice) -> Chance | None:
+    return None if choice.reading.startswith(PREFIX) else along_sparsity.chance(run, choice)
+
+
+def extras(run: Run, choice: Choice, show_offensive: bool) -> Iterator[Extra]:
+    note = (
+        "The first prompt of each subgroup by id, first seed; nothing was picked. One example"
+        " proves nothing."
+    )
+    if not show_offensive:
+        note += (
+            " Texts the model wrote are hidden: they can be offensive. Export with texts to see"
+            " them."
+        )
+    question = "What does the model write, before and after?"
+    yield Extra(question, examples.examples(run, choice, show_offensive), f"{note} {own.JUDGE}")
+
+
 class Heads(Track):
     """Attention heads of a language model; the units of a run without a track."""
 
@@ -171,25 +203,34 @@ class Heads(Track):
         first=first_share,
     )
     pages = ("heads", "bench", "reliability", "examples", "playground")
-    tabs = {
-        "heads": ("head_maps.MAP", "head_maps.ONE_HEAD", "across_axes.TAB"),
-        "examples": ("texts.TAB", "labels.TAB", "benchmarks.TAB"),
-    }
-    readings = READINGS
-    views = {
-        "test": View("Test prompts (reported)", "test", False, "the γ chosen on validation"),
-        "validation": View(
-            "Validation prompts (every γ tried)", "validation", True, "every γ that was tried"
-        ),
-    }
-    binding = BINDING
-    parts = (
-        ("model", "weight_hash"),
-        ("prompts", "digest"),
-        ("corpus", "digest"),
-        ("judge", "hash"),
+    screens = Screens(
+        {
+            "heads": ("head_maps.MAP", "head_maps.ONE_HEAD", "across_axes.TAB"),
+            "examples": ("texts.TAB", "labels.TAB", "benchmarks.TAB"),
+        }
     )
-    counted = ("prompts used", "prompts")
+    readings = READINGS
+    comparison = Comparison(
+        BINDING,
+        (
+            ("model", "weight_hash"),
+            ("prompts", "digest"),
+            ("corpus", "digest"),
+            ("judge", "hash"),
+        ),
+        ("prompts used", "prompts"),
+    )
+    front = Front(
+        pareto_question,
+        {
+            "test": View("Test prompts (reported)", "test", False, "the γ chosen on validation"),
+            "validation": View(
+                "Validation prompts (every γ tried)", "validation", True, "every γ that was tried"
+            ),
+        },
+        {"method": "method", "gamma": "γ", "sparsity": "share asked", "realised": "share cut"},
+        chance=chance,
+    )
     columns = {
         "method": "method",
         "sparsity": "share asked",
@@ -197,7 +238,6 @@ class Heads(Track):
         "n_cut": "heads cut",
         "seed": "selection seed",
     }
-    marks = {"method": "method", "gamma": "γ", "sparsity": "share asked", "realised": "share cut"}
     null = Null(own.NULL_MEANS, label=own.NULL_LABEL, group_label=own.GROUP_NULL_LABEL)
     not_built = "Not built for this axis, whose heads were not ranked"
     too_few = {
@@ -256,19 +296,11 @@ class Heads(Track):
     prediction = Prediction(predicted.levels_of, predicted.ahead_of_level)
     bench = bench_panels.BENCH
     benchmarks = benchmarks.BENCHMARKS
-    repeats = (
-        reliability.run_repeats,
-        reliability.seed_scatter,
-        reliability.more_seeds,
-        bench_panels.additivity,
-        reliability.transferred,
-    )
-    judged = (judges.judges, judges.judged_names)
 
     def of_run(self, run: Run) -> Heads:
         return BESIDE if arm_words.of_request(run.meta["request"]) else self
 
-    main_charts = MainCharts(
+    charts = Charts(
         who_pays.who_pays,
         along_sparsity.bias_along_sparsity,
         along_sparsity.perplexity_along_sparsity,
@@ -279,29 +311,38 @@ class Heads(Track):
             who_pays.perplexity_by_group,
             cost.cost,
         ),
-    )
-    axis_panels = (
-        who_pays.who_pays,
-        flips.flips,
-        given(labels.has_labels, labels.labels),
-        who_pays.levelling_down,
-        who_pays.perplexity_by_group,
-        along_sparsity.bias_along_sparsity,
-        along_sparsity.changes_in_per_cent,
-        pareto.pareto,
-        heads.fasp_picture,
-        bench_panels.additivity,
-        other_ways,
-    )
-    shared_panels = (
-        along_sparsity.perplexity_along_sparsity,
-        heads.perplexity_map,
-        correlations.axis_correlation,
-        correlations.top_heads,
-        correlations.method_agreement,
-        reliability.run_repeats,
-        cost.cost,
-        diverging,
+        (
+            who_pays.who_pays,
+            flips.flips,
+            given(labels.has_labels, labels.labels),
+            who_pays.levelling_down,
+            who_pays.perplexity_by_group,
+            along_sparsity.bias_along_sparsity,
+            along_sparsity.changes_in_per_cent,
+            pareto.pareto,
+            heads.fasp_picture,
+            bench_panels.additivity,
+            other_ways,
+        ),
+        (
+            along_sparsity.perplexity_along_sparsity,
+            heads.perplexity_map,
+            correlations.axis_correlation,
+            correlations.top_heads,
+            correlations.method_agreement,
+            reliability.run_repeats,
+            cost.cost,
+            diverging,
+        ),
+        (
+            reliability.run_repeats,
+            reliability.seed_scatter,
+            reliability.more_seeds,
+            bench_panels.additivity,
+            reliability.transferred,
+        ),
+        (judges.judges, judges.judged_names),
+        extras,
     )
 
     def offers(self, run: Run) -> tuple[str, ...]:
@@ -372,10 +413,8 @@ class Heads(Track):
         )
 
     def mark(self, variant: Mapping[str, Any]) -> str:
-        return "" if pd.isna(variant["gamma"]) else f", γ = {variant['gamma']:g}"
-
-    def draw(self, variant: Mapping[str, Any]) -> str:
-        return f", draw {variant['seed']}" if variant["seed"] >= 0 else ""
+        gamma = "" if pd.isna(variant["gamma"]) else f", γ = {variant['gamma']:g}"
+        return gamma + (f", draw {variant['seed']}" if variant["seed"] >= 0 else "")
 
     def cut_of(self, run: Run, variant: Mapping[str, Any]) -> str:
         return (
@@ -420,22 +459,6 @@ class Heads(Track):
     def intervals_of(self, row: Mapping[str, Any] | None) -> str:
         return benchmarks.INTERVALS if _is_benchmark(row) else own.INTERVALS
 
-    def pareto_question(self, run: Run, choice: Choice) -> str:
-        axis = words.axis_name(choice.measured)
-        if choice.reading.startswith(PREFIX):
-            harm = self.reading(choice.reading).harm.name
-            return (
-                f"What does a smaller {harm} cost in perplexity, and which variants are best at"
-                " both?"
-            )
-        return (
-            f"What does less bias of {axis} cost in perplexity, and which variants are best at"
-            " both?"
-        )
-
-    def chance(self, run: Run, choice: Choice) -> Chance | None:
-        return None if choice.reading.startswith(PREFIX) else along_sparsity.chance(run, choice)
-
     def flips(self, run: Run, choice: Choice, trial: int | None) -> Flips | None:
         if choice.reading.startswith(PREFIX):
             return benchmarks.flips(run, choice, choice.reading.removeprefix(PREFIX))
@@ -444,32 +467,18 @@ class Heads(Track):
     def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:
         return lookup.caveat(run, row, more=own.JUDGE)
 
-    def extras(self, run: Run, choice: Choice, show_offensive: bool) -> Iterator[Extra]:
-        note = (
-            "The first prompt of each subgroup by id, first seed; nothing was picked. One example"
-            " proves nothing."
-        )
-        if not show_offensive:
-            note += (
-                " Texts the model wrote are hidden: they can be offensive. Export with texts to see"
-                " them."
-            )
-        question = "What does the model write, before and after?"
-        yield Extra(question, examples.examples(run, choice, show_offensive), f"{note} {own.JUDGE}")
-
     def notes(self, run: Run) -> list[str]:
         return [*run.meta["warnings"], *run.meta["prompts"]["notes"]]
 
-    def limits(self, run: Run) -> list[str]:
+    def limits(self, run: Run, short: bool = False) -> list[str]:
+        from engine.report.model_card import plain
+
+        if short:
+            return [own.JUDGE, *LIMITS, *map(plain, run.meta["model"].get("notes", ()))]
         floor, note = own.METRICS["bias:group_means"].caveat, run.meta["judge"].get("note")
         texts = [own.JUDGE, own.MADE_ON, floor, own.INTERVALS, *LIMITS]
         texts += [own.COMPRESSED, own.ZEROS] if arms.divergence in weighed(run) else []
         return [*texts, *([f"Judge: {note}"] if note else [])]
-
-    def card_limits(self, run: Run) -> list[str]:
-        from engine.report.model_card import plain
-
-        return [own.JUDGE, *LIMITS, *map(plain, run.meta["model"].get("notes", ()))]
 
     def loading(self, run: Run) -> list[str]:
         from engine.report.model_card import plain
@@ -507,7 +516,7 @@ class Heads(Track):
 class Beside(Heads):
     """The same where an audit has other ways to make the model smaller beside cuts of heads."""
 
-    questions = {**Heads.questions, "summary": own.SMALLER}
+    screens = replace(Heads.screens, questions={"summary": own.SMALLER})
 
 
 BESIDE = Beside()

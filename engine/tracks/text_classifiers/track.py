@@ -26,8 +26,27 @@ from engine.report.charts.panel import Choice, Panel
 from engine.report.classifier_telling import CHANCE, harm, unlearned
 from engine.report.classifier_telling import groups as groups_in_words
 from engine.report.classifier_telling import more as of_any
-from engine.report.classifier_track import ClassifierTrack, in_order, middle
-from engine.report.contract import Handout, Level, MainCharts, Maps, Shelf, Telling, View, given
+from engine.report.classifier_track import (
+    PARTS,
+    ClassifierTrack,
+    flags,
+    in_order,
+    middle,
+    pareto_question,
+)
+from engine.report.contract import (
+    Charts,
+    Comparison,
+    Front,
+    Handout,
+    Level,
+    Maps,
+    Screens,
+    Shelf,
+    Telling,
+    View,
+    given,
+)
 from engine.report.palette import Style
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
@@ -138,27 +157,24 @@ class Tickets(ClassifierTrack):
         first=lambda levels: middle(levels, 0.0),
     )
     pages = ("tickets", "heads", "bench", "examples", "reliability", "sentence")
-    tabs = {
-        "heads": ("head_maps.MAP", "head_maps.ONE_HEAD", "lens.TAB"),
-        "examples": ("changed.TEXTS",),
-    }
-    questions = {
-        "summary": "If we cut these heads, who pays, and how sure are we?",
-        "heads": "Which heads attend to what decides?",
-        "examples": "Which texts changed class?",
-        "reliability": "Would the importance of heads come out again?",
-        "trade_off": "What does a smaller gap between subgroups cost?",
-    }
+    screens = Screens(
+        {
+            "heads": ("head_maps.MAP", "head_maps.ONE_HEAD", "lens.TAB"),
+            "examples": ("changed.TEXTS",),
+        },
+        {
+            "summary": "If we cut these heads, who pays, and how sure are we?",
+            "heads": "Which heads attend to what decides?",
+            "examples": "Which texts changed class?",
+            "reliability": "Would the importance of heads come out again?",
+            "trade_off": "What does a smaller gap between subgroups cost?",
+        },
+    )
     readings = ("accuracy", "auc", "matthews")
     line_labels = False
-    flag_symbol = "x"
-    views = {
-        "test": View("Mean of seeds (reported)", "test", False, "the mean over seeds"),
-        "trials": View("Every seed", "test", True, "every seed beside the means"),
-    }
-    binding = BINDING
+    comparison = Comparison(BINDING, PARTS, ("texts used", "data"))
     null = replace(ClassifierTrack.null, made=own.NULL_BAND_TEXTS)
-    flags_said = CROSSES
+    flags = flags("seed", CROSSES)
     how_made = (own.MADE_ON_TEXTS, own.NULL_BAND_TEXTS, own.INTERVALS_TEXTS, own.WINNING)
     more_limits = (
         (
@@ -166,7 +182,6 @@ class Tickets(ClassifierTrack):
             "few seeds, on one test set."
         ),
     )
-    counted = ("texts used", "data")
     columns = {
         "method": "method",
         "sparsity": "share asked",
@@ -175,12 +190,20 @@ class Tickets(ClassifierTrack):
         "degenerate": "degenerate seeds",
         "ticket": "ticket",
     }
-    marks = {
-        "method": "method",
-        "sparsity": "share asked",
-        "realised": "share cut",
-        "degenerate": "degenerate seeds",
-    }
+    front = Front(
+        pareto_question,
+        {
+            "test": View("Mean of seeds (reported)", "test", False, "the mean over seeds"),
+            "trials": View("Every seed", "test", True, "every seed beside the means"),
+        },
+        {
+            "method": "method",
+            "sparsity": "share asked",
+            "realised": "share cut",
+            "degenerate": "degenerate seeds",
+        },
+        at_level=True,
+    )
     handout = Handout(
         mask=(
             "Which heads to cut, how they were chosen and trained, and the model's hash. A mask "
@@ -206,19 +229,43 @@ class Tickets(ClassifierTrack):
         numbers=importance.head_numbers,
     )
     bench = bench.BENCH
-    repeats = (
-        importance.importance_repeats,
-        survival.survival,
-        importance.lowest_repeat,
-        importance.scores_agree,
-    )
     telling = TELLING
 
-    main_charts = MainCharts(
+    charts = Charts(
         classifier_groups.paid_by_group,
         classifier_along.gap_along,
         classifier_along.quality_along,
         (levelling.levelling_down, curve.tickets_table, cost.cost),
+        (
+            classifier_groups.paid_by_group,
+            levelling.levelling_down,
+            flips.flips,
+            curve.tickets_table,
+            curve.tickets_by_group,
+            help.score_difference,
+            classifier_along.gap_along,
+            pareto.pareto,
+            given(groups.has_borkan, groups.borkan),
+        ),
+        (
+            curve.tickets_curve,
+            help.random_masks,
+            help.score_truth,
+            classifier_along.quality_along,
+            survival.survival,
+            survival.cut_order,
+            first_maps,
+            importance.scores_agree,
+            importance.importance_repeats,
+            survival.iterations,
+            cost.cost,
+        ),
+        (
+            importance.importance_repeats,
+            survival.survival,
+            importance.lowest_repeat,
+            importance.scores_agree,
+        ),
     )
 
     def offers(self, run: Run) -> tuple[str, ...]:
@@ -278,32 +325,6 @@ class Tickets(ClassifierTrack):
         return "accuracy" if reading == "matthews" else reading
 
     intervals = own.INTERVALS_TEXTS
-
-    axis_panels = (
-        classifier_groups.paid_by_group,
-        levelling.levelling_down,
-        flips.flips,
-        curve.tickets_table,
-        curve.tickets_by_group,
-        help.score_difference,
-        classifier_along.gap_along,
-        pareto.pareto,
-        given(groups.has_borkan, groups.borkan),
-    )
-
-    shared_panels = (
-        curve.tickets_curve,
-        help.random_masks,
-        help.score_truth,
-        classifier_along.quality_along,
-        survival.survival,
-        survival.cut_order,
-        first_maps,
-        importance.scores_agree,
-        importance.importance_repeats,
-        survival.iterations,
-        cost.cost,
-    )
 
     def notes(self, run: Run) -> list[str]:
         return list(

@@ -258,7 +258,8 @@ def test_cost_says_measured_time_and_agreement(run, tmp_path):
 def test_compare_warns_only_about_what_differs(store):
     runs = [store.open("plain"), store.open("other")]
     table, warnings = compare.comparability(runs)
-    assert set(table["setting"]) == {"judge"} and warnings == [track_of(runs[0]).binding["judge"]]
+    binding = track_of(runs[0]).comparison.binding
+    assert set(table["setting"]) == {"judge"} and warnings == [binding["judge"]]
     panel = compare.compare_runs(runs, CHOICE)
     assert "Another judge" not in panel.said and len(panel.table) == 4  # the page says it above
     assert compare.comparability(runs[:1] * 2)[1] == []

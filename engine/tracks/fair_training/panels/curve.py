@@ -134,7 +134,7 @@ def _has(table: pd.DataFrame, measure: Measure) -> bool:
 
 def _column(run: Run, choice: Choice, table: pd.DataFrame, measure: Measure) -> go.Figure:
     rows, track = table[table["metric"] == measure.metric], track_of(run)
-    flags = [track.flag(row) for row in rows.to_dict("records")]
+    flags = [track.flags.of(row) for row in rows.to_dict("records")]
     seen = "method realised value null delta flag"
     said = hovers(rows.assign(flag=flags), seen, value=measure.name)
     order, dense = _methods(table), rows[rows["method"] == "dense"]

@@ -64,7 +64,7 @@ def groups_along_speedup(run: Run, choice: Choice, show: str = "change") -> Pane
     look = _Look(measure, show == "change", drawn, _range(table, list(drawn), show))
     parts = tuple(_column(run, choice, look, table[table["base"] == base]) for base in columns)
     more = (
-        f"{CHANGE_SAID}{_left_out(run, choice, drawn)} {track_of(run).flags_said}"
+        f"{CHANGE_SAID}{_left_out(run, choice, drawn)} {track_of(run).flags.said}"
         f" {axis_note(run, choice)}"
     )
     note = lookup.caveat(run, None, more=more)
