@@ -8,7 +8,7 @@ import streamlit as st
 from engine.report.charts import lookup
 from engine.report.charts.before_after import who_pays_small
 from engine.report.charts.what_was_cut import what_was_cut
-from engine.report.tracks import track_of
+from engine.report.tracks import prediction_of, track_of
 from engine.report.verdict import verdict
 from pages.shared import panels, state, welcome
 from pages.shared.cache import made
@@ -46,7 +46,7 @@ def page() -> None:
     if said := lookup.not_finished(run, choice):
         st.caption(said)
     link("new_audit", "Ask for another axis or method")
-    if not track.prediction:
+    if not prediction_of(run):
         offer_level(measured, choice)
     panels.look_ahead(run, (verdict, who_pays_small, what_was_cut), choice)
 

@@ -79,6 +79,12 @@ class TrackEntry:
     inspect: str = "inspection:inspected"
     """What a model is, before an audit is asked for: what a request says of the model, JSON-able ->
     sentences."""
+    prediction: str = ""
+    """What is said of levels that nobody measured; empty where variants are trained."""
+    published: str = ""
+    """Published scores that can be shown in place of an audit's."""
+    shelves: str = ""
+    """What the library holds for this kind of audit, () -> shelves."""
 
     quick: str = ""
     """A `Quick`; empty where naming a model is not enough to ask for an audit."""
@@ -107,6 +113,10 @@ class TrackEntry:
                 )
             )
         return getattr(importlib.import_module(f"{self.package}.{module}"), name)
+
+    def given(self, which: str) -> Any:
+        """As `part`; None where the track has none."""
+        return self.part(which) if getattr(self, which) else None
 
     def commands(self) -> dict[str, str]:
         """Modules of the track's folder `commands` by name: a command each, or its part in one that

@@ -33,12 +33,12 @@ from scipy.special import ndtri
 from engine.core import words
 from engine.report import in_words, phrasing
 from engine.report.charts import lookup
+from engine.report.charts.classifier_lookup import repeats
 from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_choice
 from engine.report.contract import Measure
 from engine.report.costs import savings
-from engine.report.tracks import track_of
 from engine.store.runs import Run
 
 TAKE, LEAVE, MORE = "take", "leave", "not enough data"
@@ -137,7 +137,7 @@ def advice(run: Run, choice: Choice) -> Advice:
     """What to do about the cut of a choice, by the rule above."""
     view = View(run, choice)
     is_by_hand = words.is_by_hand(choice.method)
-    if view.is_dense or view.is_predicted or is_by_hand or choice.method in view.track.uncut:
+    if view.is_dense or view.is_predicted or is_by_hand or choice.method in view.track.ways.uncut:
         return Advice("", "")
     if view.track.telling.unlearned(run):
         return Advice("", "")
@@ -165,7 +165,7 @@ def advised(run: Run, accepted: Mapping[str, float]) -> list[dict[str, Any]]:
     """Advice on every variant that has some: its name, the answer, the sentences, and the losses
     with one-sided bounds. accepted: tolerances of a Choice."""
     found = []
-    for name in map(str, track_of(run).named(run)["variant"]):
+    for name in map(str, lookup.named(run)["variant"]):
         choice = default_choice(run, variant=name).accepting(**accepted)
         if (one := advice(run, choice)).answer:
             costs = [loss.to_dict() for loss in losses(run, choice)]
@@ -204,7 +204,7 @@ def _open(view: View, open_: Sequence[Loss], tests: int) -> str:
         return f"there are too few {view.reading.group.few} to judge groups or quality."
     said = _costs(view, open_, "may {} by {} or more")
     needs = [loss.needed(tests) for loss in open_ if loss.group]
-    if track.models_behind(view.run) > 1:
+    if repeats(view.run) > 1:
         return f"{said} More {track.repeat}s or {track.items} would tell."
     if not needs:
         return f"{said} A longer text would tell."

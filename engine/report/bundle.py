@@ -45,7 +45,7 @@ class Order:
     @property
     def takable(self) -> dict[str, Any]:
         """The variant itself, or the first of the trials behind it."""
-        return variant_row(self.run, next(iter(track_of(self.run).takable(self.run, self.row))))
+        return variant_row(self.run, next(iter(lookup.takable(self.run, self.row))))
 
     @property
     def checkpoint(self) -> Path:
@@ -165,7 +165,7 @@ def _checkpoint(order: Order, to: Path) -> None:
     from engine.report.model_card import model_card
 
     run, row, track, folder = order.run, order.takable, track_of(order.run), to / order.checkpoint
-    if not (row["n_cut"] or row["method"] in track.uncut or track.ways.instead(row)):
+    if not (row["n_cut"] or row["method"] in track.ways.uncut or track.ways.instead(row)):
         what = f"{row['variant']!r} cuts nothing."
         raise RequestError(Fault("variant", what, f"Choose one that cuts {track.many}."))
     track_of_run(run).part("checkpoint")(run, row, folder, order.base)
@@ -209,8 +209,8 @@ def write_masks(run: Run, folder: Path, variant: str | None = None) -> list[Path
             raise RequestError(Fault("variant", f"{variant!r} cuts nothing.", what))
     else:
         rows = [row for row in lookup.reported(run).to_dict("records") if row["n_cut"] > 0]
-    table = track.named(run).set_index("variant", drop=False)
-    replicas = [table.loc[name].to_dict() for row in rows for name in track.takable(run, row)]
+    table = lookup.named(run).set_index("variant", drop=False)
+    replicas = [table.loc[name].to_dict() for row in rows for name in lookup.takable(run, row)]
     return [
         write_mask(folder / f"{file_name(row['variant'])}.mask.json", record_of(run, row))
         for row in replicas

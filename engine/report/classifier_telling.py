@@ -76,7 +76,7 @@ def _of(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     track, reading = track_of(run), lookup.reading(run, choice)
     if words.is_by_hand(str(variant["method"])) or lookup.is_predicted(variant):
         return ""
-    if (models := track.models_behind(run)) < 2:
+    if (models := repeats(run)) < 2:
         return (
             f"It is one {track.repeat}: intervals are about its {track.items} only, and another"
             f" {track.repeat} may differ."

@@ -11,7 +11,7 @@ import pandas as pd
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import classifier_changed, lookup
-from engine.report.charts.classifier_lookup import repeats, trials_said
+from engine.report.charts.classifier_lookup import trials_said
 from engine.report.charts.panel import Choice
 from engine.report.contract import Flags, Flips, Measure, Null, Reading, Track
 from engine.store.runs import Run
@@ -113,9 +113,6 @@ class ClassifierTrack(Track):
             "and is left out of gaps."
         )
 
-    def models_behind(self, run: Run) -> int:
-        return repeats(run)
-
     def repeats_said(self, run: Run) -> str:
         """How often every arm was run, e.g. "3 trials"."""
         return trials_said(run)
@@ -182,23 +179,3 @@ class ClassifierTrack(Track):
         how = () if short else self.how_made
         limits = (*(limit.format(items=self.items) for limit in LIMITS), *self.more_limits)
         return [*filter(None, [run.meta["data"].get("stand_in")]), *how, self.auc_limit, *limits]
-
-    def takable(self, run: Run, variant: Mapping[str, Any]) -> dict[str, str]:
-        """The repeats behind a mean: masks and weights are theirs."""
-        table = lookup.frame(run, "variants")
-        repeats = table[(table["pooled"] == variant["variant"]) & (table["seed"] >= 0)].sort_values(
-            "seed"
-        )
-        rows = repeats.to_dict("records") if len(repeats) else [dict(variant)]
-        return {row["variant"]: f"{lookup.variant_label(run, row)}{self.mark(row)}" for row in rows}
-
-    def named(self, run: Run) -> pd.DataFrame:
-        return run.table("variants")
-
-    def origin(self, run: Run) -> str:
-        """Which weights, audit and data a checkpoint comes from."""
-        meta = run.meta
-        first = f"Base weights {meta['model']['weight_hash']}"
-        if "pretrained_hash" in meta["model"]:
-            first += f", pre-trained weights {meta['model']['pretrained_hash'] or 'not given'}"
-        return f"{first}; audit {run.id}, {meta['created']}, {self.items} {meta['data']['digest']}."

@@ -49,7 +49,7 @@ def default_reading(run: Run) -> str:
 
 def variant_row(run: Run, variant: str) -> dict:
     """A variant that may be asked for, by its id, as `runs show` prints it."""
-    table = track_of(run).named(run)
+    table = lookup.named(run)
     rows = table[table["variant"] == variant]
     if rows.empty:
         raise RequestError(unknown("variant", variant, lookup.reported(run)["variant"]))

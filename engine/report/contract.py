@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -308,6 +308,8 @@ class Ways:
     untimed: Callable[..., str] = _nothing
     title: Callable[[str], str] = _nothing
     """What the level of a method is, above the slider, where it is no share of units."""
+    uncut: tuple[str, ...] = ()
+    """Methods that cut nothing and still give models of their own."""
     own_levels: Callable[[str], bool] = lambda method: False
     """Whether the levels of a method are its own, and not those that the run was asked for."""
     axis: Callable[[Run], str] = _nothing
@@ -378,6 +380,8 @@ class Front:
     """Whether only means at the chosen level compete: among all, the least cut always wins."""
     chance: Callable[[Run, Choice], Chance | None] = lambda run, choice: None
     """Cuts by chance alone at this choice; None where none are measured."""
+    draw: Callable[[Mapping[str, Any]], str] = lambda variant: ""
+    """Which of several selections by chance a variant is, e.g. ", draw 1"."""
 
 
 @dataclass(frozen=True)
@@ -413,6 +417,8 @@ class Handout:
     """The command that replays a mask; {name} is the file."""
     checkpoint: str
     checkpoint_wait: str
+    loading: str
+    """Markdown: how the saved weights are loaded, with what run.json says of the {model}."""
     standing: str = ""
     """What is written of a variant that stands in the dense model's place and has no mask; "" where
     there are none."""
@@ -529,6 +535,8 @@ class Benchmarks:
     wants: Callable[[str], str]
     panel: Callable[..., Panel]
     changed: Callable[..., Changed]
+    intervals: Callable[[Mapping[str, Any] | None], str]
+    """What the interval of a row of the results is, where it is of such a test; else ""."""
     files: Callable[[Run], Mapping[str, str]] = lambda run: {}
     """Which file of each benchmark a run was measured on, with its digest, by title."""
 
@@ -618,8 +626,6 @@ class Track(ABC):
     long names."""
     flags: Flags = Flags()
     front: Front
-    uncut: tuple[str, ...] = ()
-    """Methods that cut nothing and still give models of their own."""
     comparison: Comparison
     columns: Mapping[str, str]
     """Columns of the variants table in charts' tables, with names for people."""
@@ -636,15 +642,8 @@ class Track(ABC):
 
     maps: Maps | Effects | None = None
     """What the page about heads shows; None where the units are no heads."""
-    published: Published | None = None
-    """Published scores that can be shown in place of an audit's."""
-
     ways: Ways = Ways()
     """Ways to make the model smaller other than cutting units."""
-
-    prediction: Prediction | None = None
-    """What is said of levels that nobody measured; None where variants are trained, so that nothing
-    can be."""
 
     bench: Bench | None = None
     """How units are switched off by hand; None where they cannot be."""
@@ -685,10 +684,6 @@ class Track(ABC):
     def order(self, methods: Iterable[str]) -> list[str]:
         """Methods in the order a reader should meet them."""
 
-    def models_behind(self, run: Run) -> int:
-        """How many models every reported mean is made of."""
-        return 1
-
     def compared(self, methods: Sequence[str], chosen: str) -> list[str]:
         """The run's methods that every comparison shows beside the chosen one."""
         return list(methods)
@@ -698,22 +693,17 @@ class Track(ABC):
         """What the run was measured on, in a few words: "avatars by skin". Names of users are
         unescaped."""
 
-    def total(self, run: Run) -> int:
-        """How many units the dense model has."""
-        model = run.meta["model"]
-        return int(model.get("n_filters") or model["n_layers"] * model["n_heads"])
-
     @abstractmethod
     def label(self, variant: Mapping[str, Any]) -> str:
         """A variant in words, e.g. "FASP, 20 % cut"."""
 
     def mark(self, variant: Mapping[str, Any]) -> str:
-        """What sets a variant apart from others with its label, e.g. ", γ = 0.3, draw 1"."""
+        """What sets a variant apart from others with its label, e.g. ", γ = 0.3"."""
         return ""
 
     def cut_of(self, run: Run, variant: Mapping[str, Any]) -> str:
         """How many units of all, for a hover."""
-        return f"{variant['n_cut']:.0f} of {self.total(run)} {self.many}"
+        return f"{variant['n_cut']:.0f} of {run.n_units} {self.many}"
 
     @abstractmethod
     def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
@@ -726,10 +716,6 @@ class Track(ABC):
     @abstractmethod
     def measured_on(self, run: Run, row: Mapping[str, Any] | None, split: str) -> str:
         """How a number was measured: on how many of what, how often, judged by which model."""
-
-    def intervals_of(self, row: Mapping[str, Any] | None) -> str:
-        """What the interval of a row of the results is, where rows differ in that."""
-        return self.intervals
 
     @abstractmethod
     def flips(self, run: Run, choice: Choice, trial: int | None) -> Flips | None:
@@ -752,25 +738,6 @@ class Track(ABC):
     def limits(self, run: Run, short: bool = False) -> list[str]:
         """What a report cannot say; in short, what a model card cannot say."""
 
-    @abstractmethod
-    def loading(self, run: Run) -> list[str]:
-        """Markdown lines of a model card: how the saved weights are loaded, and what they came
-        from."""
-
     def settings(self, run: Run) -> list[tuple[str, Any]]:
         """Settings that were decided by the run itself."""
         return []
-
-    def takable(self, run: Run, variant: Mapping[str, Any]) -> dict[str, str]:
-        """Variants behind a reported one that have a mask and weights of their own: id -> label;
-        usually just it."""
-        return {str(variant["variant"]): self.label(variant)}
-
-    def named(self, run: Run) -> pd.DataFrame:
-        """Variants that may be asked for by id: the reported ones, and what is behind them."""
-        table = run.table("variants")
-        return table[table["chosen"].astype(bool)]
-
-    @abstractmethod
-    def shelves(self) -> Iterator[Shelf]:
-        """What the library holds for this kind of audit."""

@@ -40,8 +40,22 @@ def model_card(run: Run, variant: dict[str, Any]) -> str:
     harm = lookup.harm(run, variant["variant"], choice)
     lines += ["", plain(track.caveat(run, choice, harm)), "", "## Limits", ""]
     lines += [f"- {text}" for text in track.limits(run, short=True)]
-    lines += ["", "## Loading", "", *track.loading(run)]
+    loading = track.handout.loading.format(model=meta["model"])
+    lines += ["", "## Loading", "", loading, "", origin(run)]
     return visible("\n".join(lines) + "\n")
+
+
+def origin(run: Run) -> str:
+    """Which weights, audit and data a checkpoint comes from."""
+    meta = run.meta
+    first = f"Base weights {meta['model']['weight_hash']}"
+    if "pretrained_hash" in meta["model"]:
+        first += f", pre-trained weights {meta['model']['pretrained_hash'] or 'not given'}"
+    if revision := meta["model"].get("revision"):
+        first += f", revision {revision}"
+    (_, *others) = track_of(run).comparison.parts
+    given = [f"{part} {plain(meta[part]['name'])} {meta[part].get(key)}" for part, key in others]
+    return f"{first}; audit {run.id}, {meta['created']}; {', '.join(given)}."
 
 
 def is_one_of_several(variant: dict[str, Any]) -> bool:

@@ -109,8 +109,8 @@ def audit_command(run: Run) -> str:
 def masks_said(run: Run, variant: Mapping[str, Any]) -> list[str]:
     """The mask of a variant, or of each trained model behind it: its digest, with the name where
     there are several."""
-    track, table = track_of(run), lookup.frame(run, "variants").set_index("variant")
-    takable = track.takable(run, dict(variant)) if variant["n_cut"] else {}
+    table = lookup.frame(run, "variants").set_index("variant")
+    takable = lookup.takable(run, dict(variant)) if variant["n_cut"] else {}
     digests = {name: str(table.loc[name, "mask_digest"]) for name in takable if name in table.index}
     known = {name: digest for name, digest in digests.items() if digest and digest != "nan"}
     return [digest if len(known) == 1 else f"{digest}  {name}" for name, digest in known.items()]

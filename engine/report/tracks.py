@@ -7,7 +7,7 @@ from functools import cache
 
 from engine.audit import tracks as entries
 from engine.core import words
-from engine.report.contract import Track
+from engine.report.contract import Prediction, Track
 from engine.store.runs import Run
 
 
@@ -27,6 +27,12 @@ def track_of(run: Run) -> Track:
     """The track of a run, in the run's own words. RequestError for one that this version does not
     know."""
     return tracks()[track_name(run.meta)].of_run(run)
+
+
+def prediction_of(run: Run) -> Prediction | None:
+    """What is said of levels of a run that nobody measured; None where nothing can be."""
+    found: Prediction | None = entries.track_of_run(run).given("prediction")
+    return found
 
 
 def question(page: str, run: Run | None) -> str:

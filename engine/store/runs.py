@@ -90,6 +90,12 @@ class Run:
         return dict(found["shards"])
 
     @property
+    def n_units(self) -> int:
+        """How many heads or filters its uncut model has."""
+        model = self.meta["model"]
+        return int(model.get("n_filters") or model["n_layers"] * model["n_heads"])
+
+    @property
     def id(self) -> str:
         return self.path.name
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from engine.audit import tracks as entries
 from engine.report.tracks import question, tracks
 from engine.store import runs
 from engine.store.runs import Store
@@ -12,7 +13,7 @@ from pages.shared import jobs
 from tests.made_up import make, small
 from tests.pages.checks import assert_calm, opened, use_store, words_of
 
-TRAINED = [name for name, track in tracks().items() if not track.prediction]
+TRAINED = [name for name, track in entries.tracks().items() if not track.prediction]
 
 
 @pytest.mark.parametrize("track", TRAINED)

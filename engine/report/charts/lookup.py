@@ -132,7 +132,7 @@ def not_finished(run: Run, choice: Choice) -> str:
     """Which levels of the request are not finished for this method, in a sentence; "" where all
     are."""
     track, level = track_of(run), track_of(run).level
-    if choice.method in track.uncut or track.ways.own_levels(choice.method):
+    if choice.method in track.ways.uncut or track.ways.own_levels(choice.method):
         return ""
     finished = levels(run, choice.method, choice.axis)
     asked = [float(value) for value in run.meta["request"][level.asked]]
@@ -147,7 +147,7 @@ def variant_of(run: Run, choice: Choice) -> dict[str, Any]:
     methods or levels.
     """
     table, level = frame(run, "variants"), track_of(run).level
-    none = choice.level == level.none and choice.method not in track_of(run).uncut
+    none = choice.level == level.none and choice.method not in track_of(run).ways.uncut
     if choice.method == "dense" or (none and not _stands_at_none(run, choice)):
         return table[table["variant"] == "dense"].iloc[0].to_dict()
     if choice.method not in methods(run):
@@ -246,8 +246,22 @@ def cut_units(variant: Mapping[str, Any]) -> list[int]:
     return [int(unit) for unit in json.loads(variant["cut"])]
 
 
-def total_heads(run: Run) -> int:
-    return int(run.meta["model"]["n_layers"]) * int(run.meta["model"]["n_heads"])
+def takable(run: Run, variant: Mapping[str, Any]) -> dict[str, str]:
+    """Variants behind a reported one that have a mask and weights of their own: id -> label;
+    itself, or the trials of which it is the mean."""
+    table = frame(run, "variants")
+    if "pooled" in table:
+        own = table[(table["pooled"] == variant["variant"]) & (table["seed"] >= 0)]
+        rows = own.sort_values("seed").to_dict("records")
+        mark = track_of(run).mark
+        if rows:
+            return {row["variant"]: f"{variant_label(run, row)}{mark(row)}" for row in rows}
+    return {str(variant["variant"]): track_of(run).label(variant)}
+
+
+def named(run: Run) -> pd.DataFrame:
+    """Variants that may be asked for by id: the reported ones, and the trials behind means."""
+    return frame(run, "variants") if "pooled" in frame(run, "variants") else reported(run)
 
 
 def variant_label(run: Run, variant: dict[str, Any]) -> str:
@@ -309,8 +323,9 @@ def measured_on(run: Run, row: dict[str, Any] | None, split: str = REPORTED) -> 
 
 def caveat(run: Run, row: dict[str, Any] | None, split: str = REPORTED, more: str = "") -> str:
     """The line under a chart made from such numbers."""
-    intervals = track_of(run).intervals_of(row)
-    return f"Measured on {measured_on(run, row, split)}. {intervals} {more}".strip()
+    track = track_of(run)
+    own = track.benchmarks.intervals(row) if track.benchmarks else ""
+    return f"Measured on {measured_on(run, row, split)}. {own or track.intervals} {more}".strip()
 
 
 def at_gamma_star(table: pd.DataFrame, axis: str, gammas: Mapping[str, float]) -> pd.DataFrame:

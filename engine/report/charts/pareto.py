@@ -75,7 +75,7 @@ def points(run: Run, choice: Choice, split: str) -> pd.DataFrame:
         rows = lookup.results_of(run, measure, choice, view.split)
         table = table.merge(rows, on="variant", suffixes=("", suffix))
     table = table[table["value"].notna() & table["value_q"].notna()]
-    table = table[table["method"].isin({"dense", *track.uncut}) | lookup.is_change(table)]
+    table = table[table["method"].isin({"dense", *track.ways.uncut}) | lookup.is_change(table)]
     competes = pd.Series(True, index=table.index)
     if track.front.at_level:  # only those that are cut as much as the chosen one
         here = at_level(table[track.level.column], lookup.level_of(run, choice))
@@ -280,7 +280,8 @@ def _shown(run: Run, choice: Choice, table: pd.DataFrame) -> pd.DataFrame:
     heads = {**track.front.marks, "n": reading.harm.of_what or track.items}
     heads |= {"value": reading.harm.name, "value_q": reading.quality.name}
     said = [
-        f"{lookup.variant_label(run, row)}{track.mark(row)}" for row in table.to_dict("records")
+        f"{lookup.variant_label(run, row)}{track.mark(row)}{track.front.draw(row)}"
+        for row in table.to_dict("records")
     ]
     methods = [lookup.method_label(run, method) for method in table["method"]]
     named = table.assign(variant=said, method=methods)

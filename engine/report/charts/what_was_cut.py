@@ -41,7 +41,7 @@ def what_was_cut(run: Run, choice: Choice) -> Panel:
 def share_cut(run: Run, variant: Mapping[str, Any]) -> tuple[np.ndarray, int]:
     """How often each head of a variant is cut, 0 to 1 [units], and by how many models of it; its
     trained repeats where it has some, else itself."""
-    table, total = lookup.frame(run, "variants"), lookup.total_heads(run)
+    table, total = lookup.frame(run, "variants"), run.n_units
     mine = [variant]
     if "pooled" in table:
         behind = table[(table["pooled"] == variant["variant"]) & (table["seed"] >= 0)]

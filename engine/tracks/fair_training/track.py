@@ -3,7 +3,7 @@ with."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -38,9 +38,9 @@ from engine.report.contract import (
     Level,
     Reading,
     Screens,
-    Shelf,
     Telling,
     View,
+    Ways,
     given,
 )
 from engine.report.palette import Style, style_of
@@ -146,7 +146,7 @@ class Fair(ClassifierTrack):
     )
     readings = ("accuracy", DEGRADATION, "auc")
     line_labels = False
-    uncut = ("dense-tuned", "dense-fair")
+    ways = Ways(uncut=("dense-tuned", "dense-fair"))
     comparison = Comparison(BINDING, PARTS, ("images used", "data"), "classes of images, by group")
     flags = flags("seed", FLAGGED)
     how_made = (own.MADE_ON_FAIR, words.NULL_BAND, own.INTERVALS_SEEDS, own.SURROGATE)
@@ -201,6 +201,14 @@ class Fair(ClassifierTrack):
         ),
         checkpoint_wait=(
             "Building the model, loading its weights, comparing its answers with those stored …"
+        ),
+        loading=(
+            "Filters cut: this folder loads with"
+            " `engine.surgery.filters.replay.load_cut_classifier(folder)`, which builds"
+            " {model[architecture]}, cuts it as `mask.json` says, and fills in `cut.safetensors`."
+            "\n\nWeights cut: it loads with"
+            " `engine.models.load_image_classifier.load_classifier(folder)`; the zeros are in the"
+            " weights, and the model is as large and as fast as before."
         ),
     )
     telling = TELLING
@@ -259,14 +267,14 @@ class Fair(ClassifierTrack):
             return [
                 name
                 for name in methods
-                if is_ablation(name) or name.startswith("bifp") or name in self.uncut
+                if is_ablation(name) or name.startswith("bifp") or name in self.ways.uncut
             ]
         return [name for name in methods if not is_ablation(name)]
 
     def cut_of(self, run: Run, variant: Mapping[str, Any]) -> str:
         units, realised = str(variant.get("units") or FILTERS), float(variant["realised"])
         of = (
-            self.total(run)
+            run.n_units
             if units == FILTERS or not realised
             else round(float(variant["n_cut"]) / realised)
         )
@@ -276,7 +284,7 @@ class Fair(ClassifierTrack):
         name = words.method_name(variant["method"])
         return (
             name
-            if variant["method"] in self.uncut
+            if variant["method"] in self.ways.uncut
             else f"{name}, {self.level.say(variant['sparsity'])} cut"
         )
 
@@ -311,25 +319,6 @@ class Fair(ClassifierTrack):
 
     intervals = own.INTERVALS_SEEDS
 
-    def loading(self, run: Run) -> list[str]:
-        model = run.meta["model"]
-        return [
-            (
-                "Filters cut: this folder loads with"
-                " `engine.surgery.filters.replay.load_cut_classifier(folder)`, which builds"
-                f" {model['architecture']}, cuts it as `mask.json` says, and fills in"
-                " `cut.safetensors`."
-            ),
-            "",
-            (
-                "Weights cut: it loads with"
-                " `engine.models.load_image_classifier.load_classifier(folder)`; the zeros are in"
-                " the weights, and the model is as large and as fast as before."
-            ),
-            "",
-            self.origin(run),
-        ]
-
     def settings(self, run: Run) -> list[tuple[str, Any]]:
         targets = run.meta.get("targets") or {}
         shares = run.meta["data"].get("group_shares") or {}
@@ -344,6 +333,3 @@ class Fair(ClassifierTrack):
                 {words.group_name(name): round(float(value), 4) for name, value in shares.items()},
             )
         ]
-
-    def shelves(self) -> Iterator[Shelf]:
-        return iter(())

@@ -12,6 +12,7 @@ TRACK = TrackEntry(
     validate="request:validate_images",
     run="run:run_image_audit",
     screen="track:Filters",
+    shelves="track:shelves",
     verify="checks:recomputed",
     inspect="checks:inspected",
     summary="summary:Filters",

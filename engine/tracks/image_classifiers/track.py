@@ -80,6 +80,15 @@ TELLING = Telling(
 )
 
 
+def shelves() -> Iterator[Shelf]:
+    yield Shelf(
+        "Image classifiers",
+        embedded_classifiers(),
+        "Any ResNet, VGG, EfficientNetV2 or MobileNetV2 with weights of your own works too:"
+        " name the architecture or a folder under “New audit”.",
+    )
+
+
 class Filters(ClassifierTrack):
     """Convolution filters of an image classifier, or heads of one; an arm is a method with a loss,
     run in several trials."""
@@ -156,6 +165,11 @@ class Filters(ClassifierTrack):
         checkpoint_wait=(
             "Building the cut model, loading its weights, comparing its answers with those stored …"
         ),
+        loading=(
+            "This folder loads with"
+            " `engine.surgery.filters.replay.load_cut_classifier(folder)`: it builds"
+            " {model[architecture]}, cuts it as `mask.json` says, and fills in `cut.safetensors`."
+        ),
     )
     telling = TELLING
 
@@ -231,30 +245,9 @@ class Filters(ClassifierTrack):
 
     def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
         asked, got = phrasing.factor(variant["speedup"]), phrasing.factor(variant["achieved"])
-        return f"{got} (asked {asked}), {variant['n_cut']:.0f} of {self.total(run)} {self.many} cut"
+        return f"{got} (asked {asked}), {variant['n_cut']:.0f} of {run.n_units} {self.many} cut"
 
     intervals = own.INTERVALS_IMAGES
-
-    def loading(self, run: Run) -> list[str]:
-        model = run.meta["model"]
-        return [
-            (
-                "This folder loads with"
-                " `engine.surgery.filters.replay.load_cut_classifier(folder)`: it builds"
-                f" {model['architecture']}, cuts it as `mask.json` says, and fills in"
-                " `cut.safetensors`."
-            ),
-            "",
-            self.origin(run),
-        ]
-
-    def shelves(self) -> Iterator[Shelf]:
-        yield Shelf(
-            "Image classifiers",
-            embedded_classifiers(),
-            "Any ResNet, VGG, EfficientNetV2 or MobileNetV2 with weights of your own works too:"
-            " name the architecture or a folder under “New audit”.",
-        )
 
 
 class Heads(Filters):

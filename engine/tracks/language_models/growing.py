@@ -155,7 +155,7 @@ def _of_level(run: Run, request: Growth, split: str) -> tuple[Variant, ...]:
 def _by_hand(run: Run, request: Growth, split: str) -> tuple[Variant, ...]:
     model = run.meta["model"]
     counted = f": layer times {model['n_heads']} plus head"
-    check_units(request.units, lookup.total_heads(run), "heads", model["name"], counted)
+    check_units(request.units, run.n_units, "heads", model["name"], counted)
     check_name(request.name)
     mask = mask_of_units(run, request.units)
     name = name_of(mask.digest, request.name)

@@ -20,7 +20,6 @@ from engine.core.errors import Fault, RequestError, refusal
 from engine.core.ids import exact_count
 from engine.core.types import POOLED
 from engine.data.tables import text_of
-from engine.report.charts import lookup
 from engine.stats.reliability import (
     correlation,
     expected_in_axes,
@@ -345,7 +344,7 @@ def _levels(run: Run, score: str, axis: str, metric: str) -> list[float]:
     nothing is known."""
     table = pooled_scores(run, score, axis)
     dense = where(run.table("results"), variant="dense", metric=metric, axis=axis)
-    total = lookup.total_heads(run)
+    total = run.n_units
     if dense.empty or len(table) != total or table["value"].isna().any():
         return []
     by_split = dense.set_index("split")["value"].sort_index(ascending=False)

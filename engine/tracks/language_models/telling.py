@@ -22,7 +22,7 @@ from engine.tracks.language_models.panels.labels import labels_said
 def does(run: Run, variant: Mapping[str, Any]) -> str:
     if arm_words.is_arm(variant):
         return arm_words.does(variant)
-    return f"Cutting {int(variant['n_cut'])} of {lookup.total_heads(run)} heads"
+    return f"Cutting {int(variant['n_cut'])} of {run.n_units} heads"
 
 
 def groups(run: Run, axis: str) -> str:

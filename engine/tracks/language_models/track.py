@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeGuard
+from typing import Any
 
 import pandas as pd
 
@@ -178,6 +178,27 @@ def extras(run: Run, choice: Choice, show_offensive: bool) -> Iterator[Extra]:
     yield Extra(question, examples.examples(run, choice, show_offensive), f"{note} {own.JUDGE}")
 
 
+PUBLISHED = Published(
+    "Head scores as the FASP authors published them: CSV files with one row per head, axis and"
+    " seed, or head_contributions.json, which holds means over seeds.",
+    load_published,
+    reliability.published,
+    correlations.published,
+)
+PREDICTION = Prediction(predicted.levels_of, predicted.ahead_of_level)
+
+
+def shelves() -> Iterator[Shelf]:
+    yield Shelf(
+        "Language models",
+        shelf_table(catalog.list_models()),
+        "Any other language model whose attention heads end in one output projection works:"
+        " type its hub name or folder under “New audit”.",
+        models=True,
+    )
+    yield Shelf("Toxicity judges", shelf_table(catalog.list_judges()))
+
+
 class Heads(Track):
     """Attention heads of a language model; the units of a run without a track."""
 
@@ -230,6 +251,7 @@ class Heads(Track):
         },
         {"method": "method", "gamma": "γ", "sparsity": "share asked", "realised": "share cut"},
         chance=chance,
+        draw=lambda variant: f", draw {variant['seed']}" if variant["seed"] >= 0 else "",
     )
     columns = {
         "method": "method",
@@ -262,6 +284,12 @@ class Heads(Track):
             " checked against the model in memory. A checkpoint that was brought is there already."
         ),
         checkpoint_wait="Loading the model, cutting it, comparing it with the masked one …",
+        loading=(
+            "`zeroed/` loads with `from_pretrained` of transformers and is no smaller. `cut/`"
+            " is smaller and loads with `engine.surgery.heads.replay.load_cut`; plain"
+            " transformers cannot load uneven heads. `plain/`, where it is there, is smaller"
+            " and loads with `from_pretrained`."
+        ),
         foreign=(
             Foreign(
                 "head_contributions",
@@ -284,16 +312,8 @@ class Heads(Track):
         head_card.by_rank,
         head_card.FIRST,
     )
-    published = Published(
-        "Head scores as the FASP authors published them: CSV files with one row per head, axis and"
-        " seed, or head_contributions.json, which holds means over seeds.",
-        load_published,
-        reliability.published,
-        correlations.published,
-    )
     telling = TELLING
     ways = WAYS
-    prediction = Prediction(predicted.levels_of, predicted.ahead_of_level)
     bench = bench_panels.BENCH
     benchmarks = benchmarks.BENCHMARKS
 
@@ -413,8 +433,7 @@ class Heads(Track):
         )
 
     def mark(self, variant: Mapping[str, Any]) -> str:
-        gamma = "" if pd.isna(variant["gamma"]) else f", γ = {variant['gamma']:g}"
-        return gamma + (f", draw {variant['seed']}" if variant["seed"] >= 0 else "")
+        return "" if pd.isna(variant["gamma"]) else f", γ = {variant['gamma']:g}"
 
     def cut_of(self, run: Run, variant: Mapping[str, Any]) -> str:
         return (
@@ -426,17 +445,17 @@ class Heads(Track):
             return arm_words.amount(variant)
         asked, realised = (phrasing.percent(variant[name]) for name in ("sparsity", "realised"))
         more = "" if asked == realised else f"; asked {asked}"
-        return f"{int(variant['n_cut'])} of {self.total(run)} heads ({realised}{more})"
+        return f"{int(variant['n_cut'])} of {run.n_units} heads ({realised}{more})"
 
     def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
         if arm_words.is_arm(variant):
             return arm_words.amount(variant)
         asked, realised = (phrasing.percent(variant[name]) for name in ("sparsity", "realised"))
-        return f"{asked} asked, {variant['n_cut']:.0f} of {self.total(run)} heads cut ({realised})"
+        return f"{asked} asked, {variant['n_cut']:.0f} of {run.n_units} heads cut ({realised})"
 
     def measured_on(self, run: Run, row: Mapping[str, Any] | None, split: str) -> str:
         request = run.meta["request"]
-        if _is_benchmark(row):
+        if benchmarks.is_benchmark(row):
             one = scored_benchmarks()[str(row["metric"]).removeprefix(PREFIX)]
             return (
                 f"{phrasing.count(int(row['n']), one.item, one.items)} of {one.title}, by"
@@ -455,9 +474,6 @@ class Heads(Track):
         )
 
     intervals = own.INTERVALS
-
-    def intervals_of(self, row: Mapping[str, Any] | None) -> str:
-        return benchmarks.INTERVALS if _is_benchmark(row) else own.INTERVALS
 
     def flips(self, run: Run, choice: Choice, trial: int | None) -> Flips | None:
         if choice.reading.startswith(PREFIX):
@@ -480,37 +496,8 @@ class Heads(Track):
         texts += [own.COMPRESSED, own.ZEROS] if arms.divergence in weighed(run) else []
         return [*texts, *([f"Judge: {note}"] if note else [])]
 
-    def loading(self, run: Run) -> list[str]:
-        from engine.report.model_card import plain
-
-        meta, judge = run.meta, run.meta["judge"]
-        return [
-            (
-                "`zeroed/` loads with `from_pretrained` of transformers and is no smaller. `cut/`"
-                " is smaller and loads with `engine.surgery.heads.replay.load_cut`; plain"
-                " transformers cannot load uneven heads. `plain/`, where it is there, is smaller"
-                " and loads with `from_pretrained`."
-            ),
-            "",
-            (
-                f"Base weights {meta['model']['weight_hash']}, revision"
-                f" {meta['model'].get('revision') or 'none'}; audit {run.id}, {meta['created']},"
-                f" judge {plain(judge['name'])} {judge.get('hash') or ''}."
-            ),
-        ]
-
     def settings(self, run: Run) -> list[tuple[str, Any]]:
         return [("chosen γ", run.meta.get("gamma"))]
-
-    def shelves(self) -> Iterator[Shelf]:
-        yield Shelf(
-            "Language models",
-            shelf_table(catalog.list_models()),
-            "Any other language model whose attention heads end in one output projection works:"
-            " type its hub name or folder under “New audit”.",
-            models=True,
-        )
-        yield Shelf("Toxicity judges", shelf_table(catalog.list_judges()))
 
 
 class Beside(Heads):
@@ -520,10 +507,6 @@ class Beside(Heads):
 
 
 BESIDE = Beside()
-
-
-def _is_benchmark(row: Mapping[str, Any] | None) -> TypeGuard[Mapping[str, Any]]:
-    return row is not None and str(row.get("metric", "")).startswith(PREFIX)
 
 
 def _benchmark_reading(name: str) -> Reading:

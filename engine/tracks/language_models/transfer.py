@@ -114,7 +114,7 @@ def transfer(run: Run, ask: Ask, store: Store, hooks: Hooks) -> dict[str, Any]:
     that is wrong at once, before a model is loaded; what a kill left finished is found."""
     variant, source, plans = _checked(run, ask)
     store.prove_writable()
-    scores, total = lookup.frame(run, "scores"), lookup.total_heads(run)
+    scores, total = lookup.frame(run, "scores"), run.n_units
     asked = as_drawn(plans[0].request, run.meta)
     chance = control_cuts(replace(asked, controls=ask.controls), scores, variant, total)
     cuts = [variant.cut, *chance]
@@ -157,7 +157,7 @@ def _checked(run: Run, ask: Ask) -> tuple[Variant, dict[str, str], list[PromptPl
         what = "heads were not scored for perplexity, so no random cut spares the critical ones."
         faults.append(Fault("run", what, "Audit again with --method fasp."))
     variant = attempt(lambda: _variant(run, ask), faults)
-    spare = lookup.total_heads(run)
+    spare = run.n_units
     spare -= exact_count(variant.gamma, spare) if variant is not None else 0
     if variant is not None and len(variant.cut) > spare:
         what = f"{len(variant.cut)} heads are more than the {spare} that are not critical."

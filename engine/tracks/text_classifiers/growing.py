@@ -54,7 +54,7 @@ def chosen_heads(run: Run, request: Growth) -> tuple[Chosen, str]:
     """The set that a growth asks of a run, and the split of its texts. RequestError where there is
     none."""
     counted = f": layer times {run.meta['model']['n_heads']} plus head"
-    check_set(run, request, LEVEL, lookup.total_heads(run), counted)
+    check_set(run, request, LEVEL, run.n_units, counted)
     mask = mask_of_units(run, request.units)
     return chosen_of(run, request, mask, mask.units, cut_of)
 
@@ -267,7 +267,7 @@ def _known(path: Path, additions: tuple[Path, ...], content: tuple) -> Known | N
     there = np.isfinite(dense)
     views, dense, texts = tuple(measured.columns[there]), dense[there], texts[there]
     values = measured.loc[:, there].to_numpy(dtype=float)
-    member = np.zeros((len(measured), lookup.total_heads(run)))
+    member = np.zeros((len(measured), run.n_units))
     for row, units in enumerate(measured.index):
         member[row, list(units)] = 1
     was = _forth(views, dense, texts)

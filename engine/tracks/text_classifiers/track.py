@@ -94,7 +94,7 @@ INVENTED = {
 
 
 def does(run: Run, variant: Mapping[str, Any]) -> str:
-    return f"Cutting {variant['n_cut']:.0f} of {lookup.total_heads(run)} heads"
+    return f"Cutting {variant['n_cut']:.0f} of {run.n_units} heads"
 
 
 def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
@@ -128,6 +128,25 @@ def first_maps(run: Run, choice: Choice) -> Iterator[Panel]:
     """Maps of the importance by the score of the chosen arm, where there is one."""
     for score in importance.scores(run, choice)[:1]:
         yield importance.importance_maps(run, choice, score)
+
+
+def shelves() -> Iterator[Shelf]:
+    found = catalog.list_text_classifiers()
+    rows = [
+        {
+            "Name": entry.name,
+            "From": entry.kind,
+            "Note": entry.note[:1].upper() + entry.note[1:],
+        }
+        for entry in found
+    ]
+    yield Shelf(
+        "Text classifiers",
+        pd.DataFrame(rows, columns=["Name", "From", "Note"]),
+        "Any other encoder whose attention heads end in one output projection works too, with "
+        "or without a classification head. So does a decoder with such a head. Type its hub "
+        "name or folder under “New audit”.",
+    )
 
 
 class Tickets(ClassifierTrack):
@@ -216,6 +235,12 @@ class Tickets(ClassifierTrack):
         ),
         checkpoint_wait=(
             "Building the cut model, loading its weights, comparing its answers with those stored …"
+        ),
+        loading=(
+            "This folder loads with"
+            " `engine.surgery.heads.replay.load_cut_classifier(folder)`: it builds"
+            " {model[model_type]}, cuts it as `mask.json` says, and fills in the weights; plain"
+            " transformers cannot load uneven heads."
         ),
         texts=TEXTS,
     )
@@ -313,13 +338,13 @@ class Tickets(ClassifierTrack):
         asked, realised = (
             phrasing.percent(float(variant[name])) for name in ("sparsity", "realised")
         )
-        return f"{variant['n_cut']:.0f} of {self.total(run)} heads ({realised}; asked {asked})"
+        return f"{variant['n_cut']:.0f} of {run.n_units} heads ({realised}; asked {asked})"
 
     def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
         asked, realised = (
             phrasing.percent(round(float(variant[name]), 4)) for name in ("sparsity", "realised")
         )
-        return f"{asked} asked, {variant['n_cut']:.0f} of {self.total(run)} heads cut ({realised})"
+        return f"{asked} asked, {variant['n_cut']:.0f} of {run.n_units} heads cut ({realised})"
 
     def group_metric(self, reading: str) -> str:
         return "accuracy" if reading == "matthews" else reading
@@ -329,35 +354,4 @@ class Tickets(ClassifierTrack):
     def notes(self, run: Run) -> list[str]:
         return list(
             dict.fromkeys(filter(None, [*super().notes(run), few_seeds(run), proof_said(run)]))
-        )
-
-    def loading(self, run: Run) -> list[str]:
-        model = run.meta["model"]
-        return [
-            (
-                "This folder loads with"
-                " `engine.surgery.heads.replay.load_cut_classifier(folder)`: it builds"
-                f" {model['model_type']}, cuts it as `mask.json` says, and fills in the weights;"
-                " plain transformers cannot load uneven heads."
-            ),
-            "",
-            self.origin(run),
-        ]
-
-    def shelves(self) -> Iterator[Shelf]:
-        found = catalog.list_text_classifiers()
-        rows = [
-            {
-                "Name": entry.name,
-                "From": entry.kind,
-                "Note": entry.note[:1].upper() + entry.note[1:],
-            }
-            for entry in found
-        ]
-        yield Shelf(
-            "Text classifiers",
-            pd.DataFrame(rows, columns=["Name", "From", "Note"]),
-            "Any other encoder whose attention heads end in one output projection works too, with "
-            "or without a classification head. So does a decoder with such a head. Type its hub "
-            "name or folder under “New audit”.",
         )

@@ -548,8 +548,7 @@ def test_compare_warns_of_what_differs(store):
 
 
 def test_masks_are_those_of_seeds(run, tmp_path):
-    track = track_of(run)
-    takable = track.takable(run, lookup.variant_of(run, ISP))
+    takable = lookup.takable(run, lookup.variant_of(run, ISP))
     assert list(takable.values()) == [
         f"ISP by conductance, 50 % cut, seed {seed}" for seed in range(3)
     ]

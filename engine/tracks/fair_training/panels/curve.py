@@ -165,7 +165,7 @@ def _legend(run: Run, choice: Choice, methods: list[str]) -> go.Figure:
     """The legend of all charts, as one beside them: a narrow column has no room for it."""
     figure = blank(choice, HEIGHT)
     for place, method in enumerate([*methods, "dense"]):
-        style, uncut = lookup.look_of(run, choice, method), method in track_of(run).uncut
+        style, uncut = lookup.look_of(run, choice, method), method in track_of(run).ways.uncut
         mode = "lines" if method == "dense" else "markers" if uncut else "lines+markers"
         style = replace(style, dash="dot") if method == "dense" else style
         sample = pd.DataFrame({"x": [0.0, 0.06, 0.12], "y": place, "size": [0, 8, 0]})
@@ -186,7 +186,7 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> tuple[str, str, st
     the smallest gap."""
     at, name = lookup.level_of(run, choice), words.method_name(choice.method)
     here = table[(table["method"] == choice.method) & at_level(table["sparsity"], at)]
-    if choice.method in track_of(run).uncut:
+    if choice.method in track_of(run).ways.uncut:
         here, at = table[table["method"] == choice.method], 0.0
     if here.empty:
         dense = table[table["method"] == "dense"]

@@ -3,8 +3,9 @@ answer changed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -43,6 +44,11 @@ INTERVALS = (
     "two roles exchanged at random. Chance for a change: dense and cut model exchanged. q: "
     "Benjamini–Hochberg."
 )
+
+
+def is_benchmark(row: Mapping[str, Any] | None) -> TypeGuard[Mapping[str, Any]]:
+    """Whether a row of the results is of a published test."""
+    return row is not None and str(row.get("metric", "")).startswith(PREFIX)
 
 
 def measure_of(name: str) -> Measure:
@@ -369,5 +375,6 @@ BENCHMARKS = Benchmarks(
     wants=lambda name: readers()[name].about,
     panel=benchmark_panel,
     changed=changed,
+    intervals=lambda row: INTERVALS if is_benchmark(row) else "",
     files=files,
 )

@@ -88,7 +88,7 @@ def method_agreement(run: Run, choice: Choice) -> Panel:
             question,
             f"Fewer than two methods cut heads at {phrasing.percent(at)}.",
         )
-    total, sizes = lookup.total_heads(run), {name: len(units) for name, units in cuts.items()}
+    total, sizes = run.n_units, {name: len(units) for name, units in cuts.items()}
     rows = [
         {
             "method": a,

@@ -62,7 +62,7 @@ def by_rank(run: Run, choice: Choice) -> tuple[int, ...]:
     """All heads, the one that adds most bias first; by number where none is ranked."""
     table = pooled_scores(run, "z_bias", choice.measured).dropna(subset="value")
     if table.empty:
-        return tuple(range(lookup.total_heads(run)))
+        return tuple(range(run.n_units))
     return tuple(table.sort_values(["value", "unit"], ascending=[False, True])["unit"].tolist())
 
 

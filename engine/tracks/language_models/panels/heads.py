@@ -138,7 +138,7 @@ def head_numbers(run: Run, unit: int) -> pd.DataFrame:
 
 def prove_head(run: Run, unit: int) -> None:
     """RequestError where the model has no such head."""
-    total = lookup.total_heads(run)
+    total = run.n_units
     if not 0 <= unit < total:
         raise RequestError(unknown("head", unit, [f"0 to {total - 1}"]))
 
@@ -343,7 +343,7 @@ def _grid(
     run: Run, choice: Choice, table: pd.DataFrame, score: str, unsupported: bool, hovers: list[str]
 ) -> go.Figure:
     """The coloured cells, each of which can be picked. Layer 0 on top."""
-    values = np.full(lookup.total_heads(run), np.nan)
+    values = np.full(run.n_units, np.nan)
     values[table["unit"]] = table["value"]
     if score in ENDS:
         limit = _limit(run, table, score)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from engine.core import words
 from engine.report import phrasing
-from engine.report.charts import bench, classifier_groups, lookup
+from engine.report.charts import bench, classifier_groups
 from engine.report.charts.heat_map import head_grid, mark
 from engine.report.charts.marks import hover
 from engine.report.charts.panel import Choice, Panel
@@ -74,7 +74,7 @@ def bench_map(run: Run, choice: Choice, off: Units) -> Panel:
 def _alone(run: Run, found: Known | None, axis: str) -> pd.DataFrame:
     """A row per head: what silencing it alone is predicted to do, and what it was measured to cost
     where it was."""
-    n_heads, units = int(run.meta["model"]["n_heads"]), np.arange(lookup.total_heads(run))
+    n_heads, units = int(run.meta["model"]["n_heads"]), np.arange(run.n_units)
     table = pd.DataFrame({"unit": units, "layer": units // n_heads, "head": units % n_heads})
     if found is None:
         return table.assign(**{"change of gap": np.nan})

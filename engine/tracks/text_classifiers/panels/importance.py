@@ -138,7 +138,7 @@ def _map(
     scale: Scale,
     cut: Sequence[int],
 ) -> go.Figure:
-    whole = table.set_index("unit").reindex(range(lookup.total_heads(run))).reset_index()
+    whole = table.set_index("unit").reindex(range(run.n_units)).reset_index()
     name = own.stage_name(stage)
     said = hovers(
         whole,
@@ -170,7 +170,7 @@ def _answer(run: Run, score: str, found: dict[str, pd.DataFrame]) -> tuple[str, 
     that never vary."""
     parts = []
     if len(found) == 2:
-        total = lookup.total_heads(run)
+        total = run.n_units
         r = float(_agreement(found).iat[0, 1])
         over = f"(rank correlation {phrasing.correlation(r)} over {total} heads)"
         parts.append(f"{_kept_order(r, total)} {over}")
@@ -247,7 +247,7 @@ def importance_scatter(
     both = both.dropna(subset=["before", "after"]).set_index("unit", drop=False)
     r, up = float(_agreement(found).iat[0, 1]), both["after"] - both["before"]
     most, least = (head_said(run, int(unit)) for unit in (up.idxmax(), up.idxmin()))
-    kept = f"{_kept_order(r, lookup.total_heads(run))} (rank correlation {phrasing.correlation(r)})"
+    kept = f"{_kept_order(r, run.n_units)} (rank correlation {phrasing.correlation(r)})"
     answer = f"{kept}. {phrasing.sentence(most)} gains most; {least} loses most."
     titles = {"before": PRETRAINED, "after": TUNED}
     table = both[["layer", "head", *titles]].rename(columns=titles).reset_index(drop=True)
@@ -271,7 +271,7 @@ def _scatter(run: Run, choice: Choice, score: str, both: pd.DataFrame) -> go.Fig
 def head_numbers(run: Run, unit: int) -> pd.DataFrame:
     """Everything measured on one head: per stage, score and group its importance, and its rank
     among all heads."""
-    total = lookup.total_heads(run)
+    total = run.n_units
     if not 0 <= unit < total:
         raise RequestError(unknown("head", unit, [f"0 to {total - 1}"]))
     table = where(_table(run), seed=POOLED)
@@ -300,7 +300,7 @@ def scores_agree(run: Run, choice: Choice) -> Panel:
     table = pd.DataFrame(
         [{"score": names[i], "and": names[j], "rank correlation": found[i, j]} for i, j in pairs]
     )
-    total = lookup.total_heads(run)
+    total = run.n_units
     chance = chance_correlation(total)
     note = (
         f"Spearman over {total} heads of the fine-tuned model, mean over {trials_said(run)}. "
@@ -362,7 +362,7 @@ def _by_seed(run: Run, choice: Choice) -> Iterator[tuple[str, pd.DataFrame]]:
 def lowest_repeat(run: Run, choice: Choice) -> Panel:
     """The heads that every seed would cut first, by the score of the chosen arm, against chance."""
     question = "Would every seed cut the same heads first?"
-    at, total, rows = lookup.level_of(run, choice), lookup.total_heads(run), []
+    at, total, rows = lookup.level_of(run, choice), run.n_units, []
     for score, table in _by_seed(run, choice):
         size = max(1, round(at * len(table)))
         sets = [table[seed].sort_values(kind="stable").index[:size].tolist() for seed in table]

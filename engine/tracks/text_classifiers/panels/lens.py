@@ -101,7 +101,7 @@ def lens_heads(
     rows = _rows(run, text_id, stage) if run.has("lens") else pd.DataFrame()
     if rows.empty:
         return nothing("lens_heads", question, ABSENT)
-    total, heads = lookup.total_heads(run), int(run.meta["model"]["n_heads"])
+    total, heads = run.n_units, int(run.meta["model"]["n_heads"])
     values = np.full(total, np.nan)
     values[rows["layer"] * heads + rows["head"]] = rows["correlation"]
     kept = set(rows["layer"] * heads + rows["head"])

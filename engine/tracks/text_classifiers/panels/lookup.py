@@ -222,7 +222,7 @@ def kept_by_seed(run: Run, choice: Choice) -> pd.DataFrame:
     """Whether every seed of the choice keeps every head: bool, rows are units, columns seeds; none
     of the dense model."""
     at = replace(choice, level=lookup.level_of(run, choice))
-    units = np.arange(lookup.total_heads(run))
+    units = np.arange(run.n_units)
     trials = trials_of(run, at)
     trials = trials[trials["method"] != DENSE]
     cut = zip(trials["seed"].astype(int), trials["cut"].map(json.loads), strict=True)

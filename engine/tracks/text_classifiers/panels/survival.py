@@ -75,7 +75,7 @@ def survival(run: Run, choice: Choice) -> Panel:
 
 def _by_head(run: Run, columns: dict[str, Any]) -> pd.DataFrame:
     """A table with a row per head; the columns are [units] each."""
-    layers, heads = np.divmod(np.arange(lookup.total_heads(run)), int(run.meta["model"]["n_heads"]))
+    layers, heads = np.divmod(np.arange(run.n_units), int(run.meta["model"]["n_heads"]))
     return pd.DataFrame({"layer": layers, "head": heads, **columns})
 
 
@@ -125,7 +125,7 @@ def cut_order(run: Run, choice: Choice) -> Panel:
     table = steps(run, choice.method).explode("heads").dropna(subset=["heads"])
     if table.empty:
         return nothing("tickets_order", question, NO_ROUNDS)
-    total, last, n = lookup.total_heads(run), int(table["iteration"].max()), table["seed"].nunique()
+    total, last, n = run.n_units, int(table["iteration"].max()), table["seed"].nunique()
     rounds = table.groupby(table["heads"].astype(int))["iteration"]
     mean, counts = (
         rounds.mean().reindex(range(total)),
@@ -190,7 +190,7 @@ def between_tasks(run: Run, choice: Choice, others: Sequence[Run] = ()) -> Panel
         return nothing("tickets_tasks", question, UNCUT)
     if arm_of(choice.method)[1] == RANDOM:
         return nothing("tickets_tasks", question, SAME_DRAWS)
-    at, total = lookup.level_of(run, choice), lookup.total_heads(run)
+    at, total = lookup.level_of(run, choice), run.n_units
     found, without = _kept_of(run, choice, at, others)
     if len(found) < 2:
         return nothing("tickets_tasks", question, _alone(run, choice, others, without))
