@@ -22,7 +22,7 @@ from benchmarks.report import Measure, parser, show
 from engine.audit.session import Local
 from engine.core.types import Hooks
 from engine.core.words import axis_name
-from engine.stats.student import Student
+from engine.stats.clustered import Student
 from engine.store.runs import Store, default_root
 from engine.tracks.language_models.bias import bias
 from engine.tracks.language_models.context import Shard

@@ -6,8 +6,7 @@ from __future__ import annotations
 import streamlit as st
 
 from engine.report.charts import lookup
-from engine.report.charts.before_after import who_pays_small
-from engine.report.charts.what_was_cut import what_was_cut
+from engine.report.charts.what_was_cut import what_was_cut, who_pays_small
 from engine.report.tracks import prediction_of, track_of
 from engine.report.verdict import verdict
 from pages.shared import panels, state, welcome

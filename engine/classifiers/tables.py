@@ -19,7 +19,7 @@ from engine.core.errors import Fault, RequestError
 from engine.core.ids import rng
 from engine.core.types import POOLED
 from engine.data.images.load import ImageSet
-from engine.stats.student import benjamini_hochberg
+from engine.stats.clustered import benjamini_hochberg
 from engine.store.runs import Run
 from engine.store.tables import pack, unpack, where, within
 

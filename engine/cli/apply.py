@@ -15,7 +15,7 @@ from engine.core.types import FilterMask
 if TYPE_CHECKING:
     from engine.surgery.agreement import Agreement
     from engine.surgery.apply import Applied
-    from engine.surgery.filters.cut import FilterAgreement
+    from engine.surgery.filters.graph import FilterAgreement
 
 PROBES = (
     "The people of the town said that",
@@ -152,8 +152,7 @@ def _filters(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any]
     nothing is retrained."""
     import numpy as np
 
-    from engine.surgery.filters.cut import agree_filters
-    from engine.surgery.filters.graph import filter_graph
+    from engine.surgery.filters.graph import agree_filters, filter_graph
     from engine.surgery.filters.replay import load_cut_classifier, same_weights, save_cut_classifier
     from engine.surgery.heads.replay import whole as put_whole
     from engine.surgery.record import FilterRecord

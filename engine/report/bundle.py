@@ -155,7 +155,7 @@ def _pdf(order: Order, to: Path) -> None:
 
 
 def _slides(order: Order, to: Path) -> None:
-    from engine.report.slides import slides
+    from engine.report.story import slides
 
     choice = default_choice(order.run, variant=order.variant).accepting(**order.accepted)
     (to / "slides.pptx").write_bytes(slides(order.run, choice))

@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.audit.growing import (
+from engine.audit.request import Growth
+from engine.audit.session import (
+    Executor,
     Grown,
+    Session,
     check_asked,
     check_name,
     check_units,
@@ -19,8 +22,6 @@ from engine.audit.growing import (
     plan_of,
     run_of,
 )
-from engine.audit.request import Growth
-from engine.audit.session import Executor, Session
 from engine.classifiers.metrics import degenerate
 from engine.classifiers.tables import answers_table
 from engine.classifiers.verification import TRIED, TRIED_ITEMS

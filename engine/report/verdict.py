@@ -16,9 +16,9 @@ from typing import Any
 from engine.core import words
 from engine.report import in_words, phrasing
 from engine.report.advice import Advice, advice
+from engine.report.charts.by_group import end_named
 from engine.report.charts.flips import flipped_said
 from engine.report.charts.headline import VERBS, Change, Moved, changes, kind_of, moved
-from engine.report.charts.levelling import end_named
 from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure

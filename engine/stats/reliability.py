@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 
 from engine.core.errors import RequestError, unknown
 from engine.core.ids import exact_count, rng
+from engine.stats.clustered import TAILS
 from engine.stats.resampling import counts
-from engine.stats.student import TAILS
 
 DRAWS = 1000
 """Bootstrap draws of an interval."""

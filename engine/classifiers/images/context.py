@@ -171,7 +171,7 @@ class ImageContext(ArrayContext):
         """The classifier that is pruned."""
         if self.settings.train is None:
             return self.start
-        from engine.surgery.filters.cut import with_weights
+        from engine.surgery.filters.graph import with_weights
 
         arrays = self.fetch_arrays(ImageShard("dense_weights"))[0]
         fitted = with_weights(self.start, within(arrays, "weights/"))

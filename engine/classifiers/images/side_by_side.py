@@ -24,7 +24,7 @@ from engine.models.load_image_classifier import Classifier
 from engine.models.load_language_model import files_beside
 from engine.resident.warm import Warm
 from engine.store.runs import Run
-from engine.surgery.filters.cut import arrays_of
+from engine.surgery.filters.graph import arrays_of
 from engine.training.losses import log_odds
 
 MOST_CELLS = 56

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.marks import ON_STRONG, bars
+from engine.report.charts.kinds import ON_STRONG, bars
 from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.report.costs import costs_of
 from engine.report.tracks import track_of

@@ -14,8 +14,7 @@ from engine.core import words
 from engine.core.ids import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.kinds import add_series
-from engine.report.charts.marks import add_points, beside, chosen_last
+from engine.report.charts.kinds import add_points, add_series, beside, chosen_last
 from engine.report.charts.null_bands import bands_in, draw_along, name_bands
 from engine.report.charts.panel import Choice, Panel, apart, blank, needs_log, nothing, ratio_axis
 from engine.report.contract import Measure
@@ -336,3 +335,44 @@ def _answer(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> tupl
         return f"Nothing was measured at {level.say(at)}.", ""
     told = [f"{phrasing.sentence('; '.join(part))}." for part in (parts, rest) if part]
     return told[0], " ".join(told[1:])
+
+
+# How a classifier's quality and the gap between its groups move as more is cut, for every arm of
+# the run.
+
+
+def gap_along(run: Run, choice: Choice) -> Panel:
+    """The gap between subgroups along the slider, every arm, with the null band of the chosen
+    one."""
+    measure, track = lookup.reading(run, choice).harm, track_of(run)
+    curve = Curve(
+        f"{measure.metric}_along_{track.level.column}",
+        f"As more {track.many} are cut, does the {measure.name} of"
+        f" {words.axis_name(choice.measured)} grow?",
+        measure,
+        measure.title,
+        f"This run has no {measure.name} for this choice.",
+        with_null=True,
+        may_be_log=False,
+        said=f"the {measure.name}",
+    )
+    row = lookup.harm(run, "dense", choice)
+    return along(
+        run, choice, curve, lookup.caveat(run, row, more=f"{track.null.made} {track.flags.said}")
+    )
+
+
+def quality_along(run: Run, choice: Choice) -> Panel:
+    """Quality on everything together along the slider."""
+    measure, track = lookup.reading(run, choice).quality, track_of(run)
+    curve = Curve(
+        f"{measure.metric}_along_{track.level.column}",
+        f"As more {track.many} are cut, how much worse does the model classify all {track.items}"
+        " together?",
+        measure,
+        measure.title,
+        f"This run has no {measure.name}.",
+        may_be_log=False,
+    )
+    row = lookup.measured(run, "dense", measure, choice)
+    return along(run, choice, curve, lookup.caveat(run, row, more=track.flags.said))

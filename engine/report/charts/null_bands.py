@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
-from engine.report.charts.marks import entry, null_band, remark, silent
+from engine.report.charts.kinds import entry, null_band, remark, silent
 from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of
 from engine.store.runs import Run

@@ -21,7 +21,7 @@ from engine.models.load_image_classifier import Classifier, config_of, fresh_cla
 from engine.models.state_dicts import state_hash
 from engine.models.vision.hub_folders import made_known
 from engine.store.user_json import NUMBER, Form, fits, read_user_json
-from engine.surgery.filters.cut import OfAny, replayed
+from engine.surgery.filters.graph import OfAny, replayed
 from engine.surgery.record import FilterRecord, read_filter_mask, write_mask
 
 WEIGHTS = "cut.safetensors"

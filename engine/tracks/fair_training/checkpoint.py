@@ -53,7 +53,7 @@ def _whole(
     model.
     """
     from engine.models.load_image_classifier import load_classifier, save_classifier, state_hash
-    from engine.surgery.filters.cut import with_weights
+    from engine.surgery.filters.graph import with_weights
 
     zeros = sum(int((array == 0).sum()) for array in arrays.values())
     if zeros < seed["n_cut"]:

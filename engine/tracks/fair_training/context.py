@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.classifiers.gaps import Band, band
+from engine.classifiers.groups import Band, band
 from engine.classifiers.images.context import (
     TEST,
     TRAIN,

@@ -10,14 +10,7 @@ from typing import Any
 
 from engine.core import words
 from engine.report import phrasing
-from engine.report.charts import (
-    classifier_along,
-    classifier_groups,
-    filter_layers,
-    flips,
-    levelling,
-    pareto,
-)
+from engine.report.charts import by_group, filter_layers, flips, metric_curve, pareto
 from engine.report.charts.panel import Choice
 from engine.report.classifier_telling import CHANCE, groups, harm, unlearned
 from engine.report.classifier_telling import more as of_any
@@ -47,15 +40,7 @@ from engine.report.palette import Style, style_of
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.fair_training import words as own
-from engine.tracks.fair_training.panels import (
-    curve,
-    differences,
-    effort,
-    saved,
-    surface,
-    tradeoff,
-    training_curves,
-)
+from engine.tracks.fair_training.panels import curve, differences, effort, training_curves
 from engine.tracks.fair_training.panels.lookup import (
     FILTERS,
     LOOKS,
@@ -214,31 +199,31 @@ class Fair(ClassifierTrack):
     telling = TELLING
 
     charts = Charts(
-        classifier_groups.paid_by_group,
-        classifier_along.gap_along,
-        classifier_along.quality_along,
-        (levelling.levelling_down, differences.bifp_against, saved.saved),
+        by_group.paid_by_group,
+        metric_curve.gap_along,
+        metric_curve.quality_along,
+        (by_group.levelling_down, differences.bifp_against, curve.saved),
         (
             curve.fair_curve,
             differences.bifp_against,
             given(
                 lambda run, choice: not differences.against(run, choice).empty, differences.widths
             ),
-            classifier_groups.paid_by_group,
-            levelling.levelling_down,
+            by_group.paid_by_group,
+            by_group.levelling_down,
             pareto.pareto,
             flips.flips,
-            given(tradeoff.has_tradeoff, tradeoff.tradeoff),
+            given(differences.has_tradeoff, differences.tradeoff),
         ),
         (
-            classifier_along.quality_along,
+            metric_curve.quality_along,
             effort.effort,
             training_curves.training,
             filter_layers.layer_survival,
             filter_layers.layers_by_speedup,
-            given(surface.has_surface, surface.surface),
-            given(surface.has_path, surface.path),
-            saved.saved,
+            given(training_curves.has_surface, training_curves.surface),
+            given(training_curves.has_path, training_curves.path),
+            curve.saved,
         ),
     )
 

@@ -15,15 +15,7 @@ from engine.core.errors import RequestError
 from engine.models import catalog
 from engine.models.config_file import LARGEST
 from engine.report import phrasing
-from engine.report.charts import (
-    classifier_along,
-    classifier_groups,
-    cost,
-    filter_layers,
-    flips,
-    levelling,
-    pareto,
-)
+from engine.report.charts import by_group, cost, filter_layers, flips, metric_curve, pareto
 from engine.report.classifier_telling import CHANCE, groups, harm, more, unlearned
 from engine.report.classifier_track import (
     BINDING_IMAGES,
@@ -50,8 +42,8 @@ from engine.report.palette import Style
 from engine.store.runs import Run
 from engine.store.user_json import read_object
 from engine.tracks.image_classifiers import words as own
-from engine.tracks.image_classifiers.panels import bench, loss_share, pw, scores, speedup
-from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_of, arm_style
+from engine.tracks.image_classifiers.panels import bench, pw, scores, speedup
+from engine.tracks.image_classifiers.panels.speedup import PLAIN, PW, arm_of, arm_style
 from engine.tracks.image_classifiers.words import in_units, units_of
 
 STARS = "Stars mark speedups where a trial predicts one class only."
@@ -177,25 +169,25 @@ class Filters(ClassifierTrack):
         return HEADS if units_of(run) == HEADS.many else self
 
     charts = Charts(
-        classifier_groups.paid_by_group,
-        classifier_along.gap_along,
-        classifier_along.quality_along,
-        (levelling.levelling_down, classifier_groups.accuracy_by_group, cost.cost),
+        by_group.paid_by_group,
+        metric_curve.gap_along,
+        metric_curve.quality_along,
+        (by_group.levelling_down, by_group.accuracy_by_group, cost.cost),
         (
-            classifier_groups.paid_by_group,
-            levelling.levelling_down,
-            classifier_groups.accuracy_by_group,
+            by_group.paid_by_group,
+            by_group.levelling_down,
+            by_group.accuracy_by_group,
             speedup.groups_along_speedup,
-            given(lambda run, choice: loss_share.has_affected(run), loss_share.affected),
+            given(lambda run, choice: pw.has_affected(run), pw.affected),
             pw.pw_difference,
-            classifier_along.gap_along,
+            metric_curve.gap_along,
             pareto.pareto,
             flips.flips,
             given(lambda run, choice: len(pw.switches(run)) > 0, pw.ablation),
-            given(loss_share.has_loss_share, loss_share.loss_share),
+            given(pw.has_loss_share, pw.loss_share),
         ),
         (
-            classifier_along.quality_along,
+            metric_curve.quality_along,
             filter_layers.layer_survival,
             filter_layers.layers_by_speedup,
             scores.score_map,

@@ -14,8 +14,8 @@ from engine.audit.session import timed
 from engine.core.errors import refusal
 from engine.core.ids import rng
 from engine.data.benchmarks.base import FEWEST, Benchmark
+from engine.stats.clustered import MISSED, TAILS, benjamini_hochberg, smallest_effect
 from engine.stats.resampling import difference_of, interval_of
-from engine.stats.student import MISSED, TAILS, benjamini_hochberg, smallest_effect
 from engine.tracks.language_models.benchmarks.base import (
     PREFIX,
     Metric,

@@ -14,9 +14,8 @@ from engine.core.errors import PruneAuditError, RequestError, unknown
 from engine.core.ids import rng
 from engine.core.types import READINGS
 from engine.stats import resampling
-from engine.stats.clustered import Clustered, Covariance
+from engine.stats.clustered import Clustered, Covariance, Student
 from engine.stats.resampling import Difference, Interval, counts, interval_of, weighted
-from engine.stats.student import Student
 from engine.tracks.language_models.bias import Layout, combine, lay_out, paired_terms, terms
 
 MIN_TEMPLATES = 5

@@ -16,8 +16,8 @@ import pandas as pd
 
 from engine.core.errors import PruneAuditError
 from engine.core.types import POOLED
+from engine.stats.clustered import Student, benjamini_hochberg
 from engine.stats.pareto import worst_tail
-from engine.stats.student import Student, benjamini_hochberg
 from engine.store.tables import where
 from engine.tracks.language_models.bias import evaluate, lay_out
 from engine.tracks.language_models.bias_intervals import BiasErrors

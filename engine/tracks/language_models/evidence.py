@@ -26,7 +26,7 @@ from engine.core.text import visible
 from engine.core.types import POOLED
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.stats.student import MISSED, POWER, TAILS, benjamini_hochberg, smallest_effect
+from engine.stats.clustered import MISSED, POWER, TAILS, benjamini_hochberg, smallest_effect
 from engine.store.runs import Run
 from engine.store.tables import where
 from engine.tracks.language_models.benchmark_tables import tail

@@ -19,9 +19,8 @@ import numpy as np
 import pandas as pd
 
 from engine.core.errors import RequestError, unknown
-from engine.stats.clustered import Covariance
+from engine.stats.clustered import Covariance, Student
 from engine.stats.resampling import TOO_FEW, Difference, Interval, verdict_of
-from engine.stats.student import Student
 from engine.tracks.language_models.bias_intervals import BiasErrors, PromptOrder
 
 MIN_GROUP = 10

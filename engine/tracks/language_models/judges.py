@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.audit.growing import run_of
 from engine.audit.provenance import versions
 from engine.audit.request import Growth
-from engine.audit.session import Executor, Progress
+from engine.audit.session import Executor, Progress, run_of
 from engine.audit.tracks import request_from, track_of_run
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import json_able
@@ -30,8 +29,7 @@ from engine.core.types import Event, Hooks, digest_of
 from engine.data.tables import csv_table, need_columns
 from engine.models.judge import Judge, JudgeInfo, inspect_judge, load_judge
 from engine.report.charts import lookup
-from engine.store.additions import id_of, write_addition
-from engine.store.runs import Run, Store
+from engine.store.runs import Run, Store, id_of, write_addition
 from engine.store.shards import Shards, noted
 from engine.tracks.language_models import words
 from engine.tracks.language_models.arm_words import arm_of

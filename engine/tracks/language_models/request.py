@@ -20,8 +20,8 @@ from engine.audit.fields import (
     fields_of,
     is_number,
 )
-from engine.audit.growing import plan_of
 from engine.audit.request import MORE, Plan, Request, spelled, versions_of
+from engine.audit.session import plan_of
 from engine.audit.tracks import Quick
 from engine.core.errors import Fault, RequestError, refusal
 from engine.core.files import ASSETS, sha256_of
@@ -764,7 +764,7 @@ def validate(request: AuditRequest) -> PromptPlan:
 
 
 def prompt_plan_of(run: Run) -> PromptPlan:
-    """`engine.audit.growing.plan_of` a language model's run."""
+    """`engine.audit.session.plan_of` a language model's run."""
     plan = plan_of(run)
     assert isinstance(plan, PromptPlan), "a run of another track"
     return plan

@@ -53,7 +53,6 @@ from engine.tracks.language_models.panels import (
     head_card,
     heads,
     judges,
-    labels,
     reliability,
     who_pays,
 )
@@ -61,8 +60,7 @@ from engine.tracks.language_models.panels import (
     bench as bench_panels,
 )
 from engine.tracks.language_models.published_scores import load_published
-from engine.tracks.language_models.summary import measured_on
-from engine.tracks.language_models.telling import TELLING
+from engine.tracks.language_models.summary import TELLING, measured_on
 from engine.tracks.language_models.words import LOOKS
 
 LARGEST_USUAL = 0.2
@@ -227,7 +225,7 @@ class Heads(Track):
     screens = Screens(
         {
             "heads": ("head_maps.MAP", "head_maps.ONE_HEAD", "across_axes.TAB"),
-            "examples": ("texts.TAB", "labels.TAB", "benchmarks.TAB"),
+            "examples": ("texts.TAB", "judges.TAB", "benchmarks.TAB"),
         }
     )
     readings = READINGS
@@ -334,7 +332,7 @@ class Heads(Track):
         (
             who_pays.who_pays,
             flips.flips,
-            given(labels.has_labels, labels.labels),
+            given(judges.has_labels, judges.labels),
             who_pays.levelling_down,
             who_pays.perplexity_by_group,
             along_sparsity.bias_along_sparsity,

@@ -58,7 +58,7 @@ def write_checkpoint(
 def cut_classifier(run: Run, seed: dict[str, Any], mask: Any, base: str | None) -> Any:
     """The classifier of one seed without its heads: fine-tuned after the cut, or the full model's
     weights cut."""
-    from engine.surgery.filters.cut import with_weights
+    from engine.surgery.filters.graph import with_weights
     from engine.surgery.heads.mask import cut
 
     if seed["retrained"]:

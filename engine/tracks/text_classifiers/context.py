@@ -224,7 +224,7 @@ class TextContext(ArrayContext):
     def _built(self, shard: TextShard) -> TextClassifier:
         if shard.stage == PRETRAINED:
             return self.pretrained(shard.trial)
-        from engine.surgery.filters.cut import with_weights
+        from engine.surgery.filters.graph import with_weights
 
         base = self.untrained(shard)
 

@@ -13,15 +13,7 @@ import pandas as pd
 from engine.core import words
 from engine.models import catalog
 from engine.report import in_words, phrasing
-from engine.report.charts import (
-    classifier_along,
-    classifier_groups,
-    cost,
-    flips,
-    levelling,
-    lookup,
-    pareto,
-)
+from engine.report.charts import by_group, cost, flips, lookup, metric_curve, pareto
 from engine.report.charts.panel import Choice, Panel
 from engine.report.classifier_telling import CHANCE, harm, unlearned
 from engine.report.classifier_telling import groups as groups_in_words
@@ -50,8 +42,8 @@ from engine.report.contract import (
 from engine.report.palette import Style
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
-from engine.tracks.text_classifiers.panels import bench, curve, groups, help, importance, survival
-from engine.tracks.text_classifiers.panels.lookup import (
+from engine.tracks.text_classifiers.panels import bench, curve, help, importance, survival
+from engine.tracks.text_classifiers.panels.survival import (
     LOST,
     TICKET,
     arm_of,
@@ -257,26 +249,26 @@ class Tickets(ClassifierTrack):
     telling = TELLING
 
     charts = Charts(
-        classifier_groups.paid_by_group,
-        classifier_along.gap_along,
-        classifier_along.quality_along,
-        (levelling.levelling_down, curve.tickets_table, cost.cost),
+        by_group.paid_by_group,
+        metric_curve.gap_along,
+        metric_curve.quality_along,
+        (by_group.levelling_down, curve.tickets_table, cost.cost),
         (
-            classifier_groups.paid_by_group,
-            levelling.levelling_down,
+            by_group.paid_by_group,
+            by_group.levelling_down,
             flips.flips,
             curve.tickets_table,
             curve.tickets_by_group,
             help.score_difference,
-            classifier_along.gap_along,
+            metric_curve.gap_along,
             pareto.pareto,
-            given(groups.has_borkan, groups.borkan),
+            given(curve.has_borkan, curve.borkan),
         ),
         (
             curve.tickets_curve,
             help.random_masks,
             help.score_truth,
-            classifier_along.quality_along,
+            metric_curve.quality_along,
             survival.survival,
             survival.cut_order,
             first_maps,

@@ -30,11 +30,10 @@ from engine.store.runs import Run, Store
 from engine.store.tables import where
 from engine.tracks.text_classifiers.arms import dense_trials
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
-from engine.tracks.text_classifiers.measurements.under_masks import random_units
+from engine.tracks.text_classifiers.measurements.importance import random_units
 from engine.tracks.text_classifiers.request import TextPlan, TextRequest, validate_text
 from engine.tracks.text_classifiers.run import AUDIT, at_chance
-from engine.tracks.text_classifiers.tables import Measures
-from engine.tracks.text_classifiers.ticket_tables import rank_among, values_of
+from engine.tracks.text_classifiers.tables import Measures, rank_among, values_of
 from engine.tracks.text_classifiers.winning_tickets import level_of
 
 RANDOM = "random"

@@ -17,7 +17,7 @@ from engine.models.load_language_model import files_beside
 from engine.models.load_text_classifier import TextClassifier
 from engine.resident.warm import Warm
 from engine.store.runs import Run
-from engine.surgery.filters.cut import with_weights
+from engine.surgery.filters.graph import with_weights
 from engine.surgery.heads.mask import cut
 from engine.tracks.text_classifiers.captum_layers import STEPS_OF_WORDS, word_attributions
 from engine.tracks.text_classifiers.checkpoint import cut_classifier, retuned, start_of

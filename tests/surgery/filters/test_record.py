@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from engine.core.errors import RequestError
-from engine.surgery.filters.cut import arrays_of, cut_filters, with_weights
-from engine.surgery.filters.graph import filter_graph
+from engine.surgery.filters.graph import arrays_of, cut_filters, filter_graph, with_weights
 from engine.surgery.filters.replay import (
     is_cut_folder,
     load_cut_classifier,

@@ -108,8 +108,7 @@ def real(run, tmp_path_factory):
         save_classifier,
     )
     from engine.store.tables import pack
-    from engine.surgery.filters.cut import cut_filters
-    from engine.surgery.filters.graph import filter_graph
+    from engine.surgery.filters.graph import cut_filters, filter_graph
 
     folder = tmp_path_factory.mktemp("real")
     save_classifier(

@@ -18,7 +18,8 @@ from engine.surgery.heads import replay
 from engine.surgery.heads.replay import load_cut_classifier
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.checkpoint import answers_agree, write_checkpoint
-from engine.tracks.text_classifiers.panels import groups, lens
+from engine.tracks.text_classifiers.panels import curve as groups
+from engine.tracks.text_classifiers.panels import lens
 from engine.tracks.text_classifiers.run import run_text_audit
 from tests.builders import changed
 from tests.tracks.text_classifiers.worlds import model_folder, text_request, text_world

@@ -17,7 +17,7 @@ class TrainedPicture(PictureAsk):
 
     def cut(self, run: Run, variant: dict[str, Any], dense: Any, arrays: dict[str, Any]) -> Any:
         from engine.classifiers.images.checkpoint import cut_with  # torch
-        from engine.surgery.filters.cut import with_weights
+        from engine.surgery.filters.graph import with_weights
 
         whole = variant["units"] == WEIGHTS or not variant["n_cut"]
         return (

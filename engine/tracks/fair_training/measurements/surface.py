@@ -17,10 +17,9 @@ from torch import Tensor, nn
 from engine.classifiers.audit import EachAlone
 from engine.core.ids import rng
 from engine.store.tables import within
-from engine.surgery.filters.cut import with_weights
-from engine.surgery.filters.graph import gated
+from engine.surgery.filters.graph import gated, with_weights
 from engine.tracks.fair_training.context import CORNERS, FairContext, FairShard, Look
-from engine.tracks.fair_training.measurements._work import SOME, some_test_rows, trained_shard
+from engine.tracks.fair_training.measurements.trained import SOME, some_test_rows, trained_shard
 from engine.tracks.fair_training.training.masked import Masked, masked_filters_of
 
 SIDE = 11

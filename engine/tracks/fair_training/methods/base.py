@@ -19,7 +19,7 @@ from engine.training.recipe import Keep, Nowhere, Recipe
 if TYPE_CHECKING:  # these load torch; stating what to do must not
     from engine.models.load_image_classifier import Classifier
     from engine.surgery.filters.graph import FilterGraph
-    from engine.training.batches import Batches
+    from engine.training.fit import Batches
     from engine.training.losses import Targets
 
 __all__ = [

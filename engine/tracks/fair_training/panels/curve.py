@@ -12,10 +12,9 @@ import plotly.graph_objects as go
 from engine.core import words
 from engine.core.ids import at_level
 from engine.report import phrasing
-from engine.report.charts import lookup
+from engine.report.charts import cost, lookup
 from engine.report.charts.classifier_lookup import trials_said
-from engine.report.charts.kinds import add_series, lines
-from engine.report.charts.marks import heading
+from engine.report.charts.kinds import add_series, heading, lines
 from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.report.contract import Measure
 from engine.report.schema import hovers, readable
@@ -24,6 +23,8 @@ from engine.store.runs import Run
 from engine.store.tables import where
 from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.panels.lookup import (
+    FILTERS,
+    WEIGHTS,
     equal_of,
     flops_said,
     images_read,
@@ -265,3 +266,21 @@ def _lowest(table: pd.DataFrame, at: float, metric: str) -> str:
         f"{text}, but {len(meet)} of {len(rows) - 1} other {one} its own. The next chart compares"
         " pair by pair."
     )
+
+
+# What a sparse model saves: nothing where single weights are zero.
+
+
+def saved(run: Run, choice: Choice) -> Panel:
+    """The cost panel, with what the units of the method mean for it."""
+    variant, panel = lookup.variant_of(run, choice), cost.cost(run, choice)
+    if variant.get("units") == WEIGHTS:
+        share = phrasing.percent(round(float(variant["parameters_cut"]), 3))
+        return replace(
+            panel, answer=f"{share} of all parameters are zero.", mind=own.NOT_FASTER, more=""
+        )
+    if variant["variant"] != "dense" and variant.get("units") != FILTERS:
+        return replace(panel, answer="Nothing is cut here, so nothing is saved.", mind="", more="")
+    if variant["variant"] == "dense":
+        return panel
+    return replace(panel, caveat=f"{panel.caveat} The model of the first seed.")

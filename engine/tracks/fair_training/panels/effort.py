@@ -12,8 +12,7 @@ from engine.core import words
 from engine.core.ids import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.kinds import dots
-from engine.report.charts.marks import entry
+from engine.report.charts.kinds import dots, entry
 from engine.report.charts.panel import Choice, Panel, nothing, wrapped
 from engine.report.schema import hovers, readable
 from engine.report.tracks import track_of

@@ -12,9 +12,9 @@ import pandas as pd
 from engine.core import words
 from engine.core.ids import at_level
 from engine.report import phrasing
-from engine.report.charts import bench, classifier_groups, lookup
+from engine.report.charts import bench, by_group, lookup
 from engine.report.charts.heat_map import bar_above
-from engine.report.charts.marks import add_points, hover
+from engine.report.charts.kinds import add_points, hover
 from engine.report.charts.panel import Choice, Panel, blank
 from engine.report.contract import Bench, Row, Units
 from engine.report.hand_classifiers import trial_said, trial_split
@@ -163,7 +163,7 @@ BENCH = Bench(
     nothing=lambda run, choice: in_words(run, NO_EFFECTS),
     tried=on_trial,
     said=bench.said,
-    who=classifier_groups.paid_by_group,
+    who=by_group.paid_by_group,
     units=filter_units,
     written=written_filters,
     cut_of=cut_of,

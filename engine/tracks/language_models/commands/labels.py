@@ -14,7 +14,7 @@ from engine.core.text import one_line
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.contents import default_choice
-from engine.report.summaries import ends
+from engine.report.summary import ends
 from engine.report.tables import write_csv
 from engine.store.runs import Run, find_run
 from engine.tracks.language_models.labels import (
@@ -26,12 +26,7 @@ from engine.tracks.language_models.labels import (
     sample_of,
     told,
 )
-from engine.tracks.language_models.panels.labels import (
-    agreement_said,
-    missing_said,
-    row_name,
-    said,
-)
+from engine.tracks.language_models.panels.judges import agreement_said, missing_said, row_name, said
 
 
 def add(commands: Any) -> None:

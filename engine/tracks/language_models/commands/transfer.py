@@ -43,7 +43,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Measure here; what was measured before is found."""
-    from engine.tracks.language_models.transfer import Ask, transfer  # loads torch
+    from engine.tracks.language_models.growing import Ask, transfer  # loads torch
 
     before = find_run(args.id, stores_of(args))
     asked, bench = before.meta["request"], track_of(before).bench

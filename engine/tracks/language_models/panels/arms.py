@@ -14,8 +14,7 @@ from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
-from engine.report.charts.kinds import lines
-from engine.report.charts.marks import BELOW
+from engine.report.charts.kinds import BELOW, lines
 from engine.report.charts.panel import Choice, Panel, needs_log, nothing
 from engine.report.contract import Measure
 from engine.report.schema import hovers, readable

@@ -17,11 +17,11 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.by_group import ByGroup, dumbbell
 from engine.report.charts.flips import flipped_said
-from engine.report.charts.marks import row_range
+from engine.report.charts.kinds import row_range
 from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.contract import Benchmarks, Changed, Flips, Measure
 from engine.report.schema import group_or, readable
-from engine.stats.student import MISSED
+from engine.stats.clustered import MISSED
 from engine.store.runs import Run
 from engine.store.tables import where
 from engine.tracks.language_models.benchmarks.base import (

@@ -16,12 +16,11 @@ from engine.core.ids import exact_count, rng
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
-from engine.report.charts.kinds import dots
-from engine.report.charts.marks import entry, hover
+from engine.report.charts.kinds import dots, entry, hover
 from engine.report.charts.panel import Choice, Panel, wrapped
 from engine.report.palette import Style
 from engine.report.tracks import track_of
-from engine.stats.student import TAILS
+from engine.stats.clustered import TAILS
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.panels.heads import (

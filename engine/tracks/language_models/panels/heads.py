@@ -17,7 +17,7 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
 from engine.report.charts.heat_map import Scale, head_grid, shape_of
-from engine.report.charts.marks import entry, silent
+from engine.report.charts.kinds import entry, silent
 from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.schema import hovers, readable
 from engine.stats.pareto import HEAVY

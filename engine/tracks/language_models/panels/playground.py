@@ -13,9 +13,9 @@ import pandas as pd
 from engine.core import words
 from engine.core.text import visible
 from engine.report import phrasing
-from engine.report.charts.class_chances import SIDES, add_side, name_rows
+from engine.report.charts.heat_map import map_scale, token_labels, token_map
 from engine.report.charts.panel import Choice, Panel, blank
-from engine.report.charts.token_map import map_scale, token_labels, token_map
+from engine.report.charts.where_it_looks import SIDES, add_side, name_rows
 from engine.report.palette import series_styles, style_of
 from engine.tracks.language_models.words import LOOKS
 

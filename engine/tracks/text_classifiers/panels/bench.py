@@ -11,9 +11,9 @@ import pandas as pd
 
 from engine.core import words
 from engine.report import phrasing
-from engine.report.charts import bench, classifier_groups
+from engine.report.charts import bench, by_group
 from engine.report.charts.heat_map import head_grid, mark
-from engine.report.charts.marks import hover
+from engine.report.charts.kinds import hover
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import Bench, Units
 from engine.report.hand_classifiers import trial_said, trial_split
@@ -29,7 +29,7 @@ from engine.tracks.text_classifiers.growing import (
     nothing_said,
     seconds,
 )
-from engine.tracks.text_classifiers.panels.lookup import head_said, two_sided
+from engine.tracks.text_classifiers.panels.survival import head_said, two_sided
 from engine.tracks.text_classifiers.words import NOT_RETUNED
 
 
@@ -105,7 +105,7 @@ BENCH = Bench(
     nothing=nothing_said,
     tried=on_trial,
     said=bench.said,
-    who=classifier_groups.paid_by_group,
+    who=by_group.paid_by_group,
     units=units_of,
     written=written_heads,
     cut_of=lambda run, variant: cut_of(variant),

@@ -24,7 +24,7 @@ from engine.store.runs import Run
 from engine.store.tables import where
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels.importance import importance
-from engine.tracks.text_classifiers.panels.lookup import (
+from engine.tracks.text_classifiers.panels.survival import (
     TUNED,
     arm_of,
     groups_of_axis,

@@ -34,17 +34,17 @@ from engine.stats.reliability import repeats_of, set_overlap
 from engine.store.runs import Run
 from engine.store.tables import where
 from engine.tracks.text_classifiers import words as own
-from engine.tracks.text_classifiers.panels.lookup import (
+from engine.tracks.text_classifiers.panels.survival import (
     PRETRAINED,
     TUNED,
     arm_of,
     correlation_said,
     head_said,
+    mostly_cut,
     scoring,
     target_said,
     two_sided,
 )
-from engine.tracks.text_classifiers.panels.survival import mostly_cut
 
 BOTH_SIGNS = ("conductance", "fixed_class")
 """Scores that can be negative: zero is the middle of their colours."""

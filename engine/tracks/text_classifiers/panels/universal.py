@@ -11,8 +11,7 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.report import phrasing
-from engine.report.charts.kinds import dots
-from engine.report.charts.marks import entry, title
+from engine.report.charts.kinds import dots, entry, title
 from engine.report.charts.panel import Choice, Panel, plain, wrapped
 from engine.report.palette import series_styles
 from engine.report.schema import hovers, readable

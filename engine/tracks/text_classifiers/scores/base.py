@@ -20,7 +20,7 @@ from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.ids import rng
 from engine.core.types import Setting
-from engine.stats.student import TAILS
+from engine.stats.clustered import TAILS
 
 if TYPE_CHECKING:  # these load torch; stating what to do must not
     from torch import Tensor
