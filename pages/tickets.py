@@ -7,7 +7,7 @@ import streamlit as st
 from engine.report.charts.by_group import paid_by_group
 from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of
-from engine.tracks.text_classifiers.panels import curve, help, published, survival
+from engine.tracks.text_classifiers.panels import curve, importance, published, survival
 from pages.shared import cache, panels, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import choose_reading, group_label, line, select
@@ -43,9 +43,9 @@ def which_heads(run: KeptRun, choice: Choice) -> None:
         run,
         choice,
         (survival.survival, survival.cut_order),
-        help.score_difference,
-        help.random_masks,
-        help.score_truth,
+        importance.score_difference,
+        importance.random_masks,
+        importance.score_truth,
     )
     if proof := survival.proof_said(run):
         st.caption(plain(proof))

@@ -11,7 +11,7 @@ from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of
 from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.panels import curve, differences, effort, training_curves
-from engine.tracks.fair_training.panels import lookup as fair
+from engine.tracks.fair_training.panels import curve as fair
 from pages.shared import frame, jobs, panels, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, choose_reading, is_dark, line, method_label, segmented

@@ -24,8 +24,7 @@ from typing import Any
 import pandas as pd
 
 from engine.audit.measurements import InMemory, MeasurementContext
-from engine.audit.provenance import source_digest, versions
-from engine.audit.session import Executor, Progress
+from engine.audit.session import Executor, Progress, source_digest, versions
 from engine.core.errors import Fault, PruneAuditError, RequestError, said_by
 from engine.core.files import PROJECT
 

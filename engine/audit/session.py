@@ -6,29 +6,119 @@ Also its progress, and where missing shards are computed: every executor gives t
 from __future__ import annotations
 
 import datetime
+import hashlib
 import math
+import os
+import platform
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import pandas as pd
 
+import engine
 from engine.audit.measurements import MeasurementContext
-from engine.audit.provenance import provenance
 from engine.audit.request import Growth, Plan
 from engine.audit.tracks import request_from, track_of_run
 from engine.audit.turn import device_named, working
 from engine.core import memory
 from engine.core.errors import Fault, RequestError, StoreError, unknown
-from engine.core.files import json_able
+from engine.core.files import PROJECT, json_able
 from engine.core.types import Event, Hooks, digest_of
 from engine.store.runs import EMBEDDED, Run, Store, damaged_tables, find_run, id_of, write_addition
 from engine.store.sealed import DamagedError, read_document, write_document
 from engine.store.shards import Used, noted
+
+# Where a result comes from: versions of packages, the machine, the source files that compute.
+
+
+PACKAGES = (
+    "torch",
+    "torchvision",
+    "torch-pruning",
+    "transformers",
+    "tokenizers",
+    "safetensors",
+    "captum",
+    "detoxify",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "pandas",
+    "pyarrow",
+)
+
+
+def versions() -> dict[str, str]:
+    """Installed versions of what the numbers pass through."""
+    found = {"pruneaudit": engine.__version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def device_words(device: Any) -> str:
+    """A torch device in words."""
+    if device.type == "cuda":
+        import torch
+
+        return torch.cuda.get_device_name(device)
+    return platform.processor() or platform.machine()
+
+
+def provenance(context: MeasurementContext) -> dict[str, Any]:
+    """JSON-able: versions of packages, device, number format."""
+    return {
+        "versions": versions(),
+        "device": str(context.device),
+        "device_name": device_words(context.device),
+        "dtype": context.dtype,
+    }
+
+
+# Which code computes. No torch: pages ask it with every question.
+
+
+ENGINE = PROJECT / "engine"
+
+
+def source_digest() -> str:
+    """Digest of the engine's source files as they are on disk, wherever they lie; read again once
+    one changed."""
+    return _digest(tuple(sorted((entry.path, *stamp) for entry, stamp in _files(str(ENGINE)))))
+
+
+def _files(folder: str) -> list[tuple[os.DirEntry[str], tuple[int, int]]]:
+    """Source files below a folder, with size and time of change."""
+    found = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir() and entry.name != "__pycache__":
+                found += _files(entry.path)
+            elif entry.name.endswith(".py"):
+                about = entry.stat()
+                found.append((entry, (about.st_size, about.st_mtime_ns)))
+    return found
+
+
+@lru_cache(maxsize=2)
+def _digest(stamped: tuple[tuple[str, int, int], ...]) -> str:
+    digest = hashlib.sha256()
+    for path, _, _ in stamped:
+        with open(path, "rb") as file:
+            name = os.path.relpath(path, PROJECT).encode()
+            digest.update(name + b"\0" + hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]
+
 
 PlanT = TypeVar("PlanT", bound=Plan)
 ContextT = TypeVar("ContextT", bound=MeasurementContext)

@@ -66,7 +66,7 @@ def show(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
 def advise(args: argparse.Namespace) -> tuple[list[dict[str, Any]], str]:
     """What to do about each cut of one run: take it, leave it, or measure more first."""
-    from engine.report.advice import advised
+    from engine.report.verdict import advised
 
     found = advised(find_run(args.id, stores_of(args)), tolerances_of(args))
     lines = [f"{one['variant']}: {one['said']}" for one in found]

@@ -162,7 +162,7 @@ def _slides(order: Order, to: Path) -> None:
 
 
 def _checkpoint(order: Order, to: Path) -> None:
-    from engine.report.model_card import model_card
+    from engine.report.report import model_card
 
     run, row, track, folder = order.run, order.takable, track_of(order.run), to / order.checkpoint
     if not (row["n_cut"] or row["method"] in track.ways.uncut or track.ways.instead(row)):
@@ -173,7 +173,7 @@ def _checkpoint(order: Order, to: Path) -> None:
 
 
 def _model_card(order: Order, to: Path) -> None:
-    from engine.report.model_card import model_card
+    from engine.report.report import model_card
 
     (to / "model_card.md").write_text(model_card(order.run, order.row), encoding="utf-8")
 

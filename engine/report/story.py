@@ -16,13 +16,13 @@ from typing import Any
 from engine.core import words
 from engine.core.text import visible
 from engine.report import in_words, phrasing, verdict
-from engine.report.advice import advice
 from engine.report.charts import lookup
 from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice, Panel
 from engine.report.charts.what_was_cut import before_after, what_was_cut
 from engine.report.figures import figure_image, larger, one_browser
 from engine.report.tracks import track_of
+from engine.report.verdict import advice
 from engine.store.runs import Run
 
 LONGEST = 30

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from engine.audit.provenance import source_digest
+from engine.audit.session import source_digest
 from engine.core.errors import Fault, PruneAuditError, RequestError
 from engine.core.files import PROJECT, explained
 from engine.core.types import digest_of

@@ -11,13 +11,12 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from engine.report.advice import RULE
 from engine.report.charts import lookup
 from engine.report.charts import panel as base
 from engine.report.charts.panel import Choice, Panel
 from engine.report.tables import for_screens, for_spreadsheets
 from engine.report.tracks import track_of
-from engine.report.verdict import Fact, Verdict
+from engine.report.verdict import RULE, Fact, Verdict
 from pages.shared import state
 from pages.shared.cache import MEMORY, Call, KeptRun, made, ready
 from pages.shared.controls import capital, fold

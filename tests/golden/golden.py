@@ -26,8 +26,7 @@ from engine.report import story
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contents import all_panels, default_choice, variant_row
-from engine.report.model_card import model_card
-from engine.report.report import report_html
+from engine.report.report import model_card, report_html
 from engine.report.summary import summary_of, summary_text
 from engine.store.runs import EMBEDDED, Run, Store
 

@@ -18,9 +18,9 @@ from torch.nn import functional
 from engine.audit.measurements import Measurement, latency_row, paired_latency
 from engine.audit.session import Tables, counts_of
 from engine.classifiers.audit import EachAlone
+from engine.classifiers.groups import cross_entropy
 from engine.classifiers.images.context import TEST, TRAIN, VALIDATION, ImageContext, ImageShard
 from engine.classifiers.images.request import ImagePlan, ImagesRequest
-from engine.classifiers.metrics import cross_entropy
 from engine.core.discover import members
 from engine.core.errors import MaskError
 from engine.core.types import FilterMask

@@ -66,7 +66,7 @@ def _bytes_of(classifier: Classifier) -> int:
 def answered(
     dense: Classifier, pruned: Classifier, pixels: np.ndarray, way: str, hooks: Hooks
 ) -> dict[str, Any]:
-    """What both answer and where they look, JSON-able: see `engine/report/picture_ask.py`."""
+    """What both answer and where they look, JSON-able: see `engine/report/one_input.py`."""
     sides, target = {}, -1
     for name, classifier in (("dense", dense), ("pruned", pruned)):
         hooks.check()

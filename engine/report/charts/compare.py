@@ -19,7 +19,7 @@ from engine.core.errors import RequestError
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.kinds import add_series, dots, front_line, heading, row_outline, silent
-from engine.report.charts.null_bands import GROUP
+from engine.report.charts.metric_curve import GROUP
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
 from engine.report.contract import Measure, Track
 from engine.report.schema import hovers, readable

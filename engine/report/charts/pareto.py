@@ -15,7 +15,7 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
 from engine.report.charts.kinds import add_points, bars_of, dot, faint, front_line, heading, silent
-from engine.report.charts.null_bands import GROUP, WORDS, bands_in, draw_level, name_bands
+from engine.report.charts.metric_curve import GROUP, WORDS, bands_in, draw_level, name_bands
 from engine.report.charts.panel import Choice, Panel, apart, blank, needs_log, nothing, wrapped
 from engine.report.contract import Chance
 from engine.report.schema import readable

@@ -110,7 +110,7 @@ def where_it_looks(answer: Mapping[str, Any], choice: Choice) -> Panel:
     """A map per model over the picture: wine red where a place speaks for the dense model's answer,
     blue where against.
 
-    answer: of `engine.report.picture_ask`.
+    answer: of `engine.report.one_input`.
     """
     maps = {side: np.array(answer[side]["map"]) for side in SIDES}
     target = words.quoted(words.group_name(visible(answer["target"])))
@@ -257,7 +257,7 @@ PIXELS = 128
 
 def overlays(answer: Mapping[str, Any], dark: bool) -> tuple[tuple[str, bytes], ...]:
     """Each model's map over the picture: which model, and a PNG. answer: of
-    `engine.report.picture_ask`."""
+    `engine.report.one_input`."""
     ends = full_colours(answer)
     with Image.open(
         io.BytesIO(base64.b64decode(answer["picture"], validate=True)), formats=("PNG",)

@@ -12,9 +12,8 @@ import numpy as np
 import pandas as pd
 
 from engine.audit.session import Session
-from engine.classifiers.groups import Arm, GroupMeasure, arm_difference
+from engine.classifiers.groups import Arm, GroupMeasure, arm_difference, degenerate
 from engine.classifiers.images.context import DENSE, ImageShard
-from engine.classifiers.metrics import degenerate
 from engine.classifiers.tables import (
     curve_of,
     curves_table,

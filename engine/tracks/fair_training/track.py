@@ -12,17 +12,20 @@ from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import by_group, filter_layers, flips, metric_curve, pareto
 from engine.report.charts.panel import Choice
-from engine.report.classifier_telling import CHANCE, groups, harm, unlearned
-from engine.report.classifier_telling import more as of_any
 from engine.report.classifier_track import (
     BINDING_IMAGES,
+    CHANCE,
     PARTS,
     ClassifierTrack,
     flags,
+    groups,
+    harm,
     in_order,
     middle,
     pareto_question,
+    unlearned,
 )
+from engine.report.classifier_track import more as of_any
 from engine.report.contract import (
     Charts,
     Comparison,
@@ -41,7 +44,7 @@ from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.panels import curve, differences, effort, training_curves
-from engine.tracks.fair_training.panels.lookup import (
+from engine.tracks.fair_training.panels.curve import (
     FILTERS,
     LOOKS,
     WEIGHTS,

@@ -17,7 +17,7 @@ TRACK = TrackEntry(
     inspect="summary:inspected",
     summary="summary:Filters",
     embedded="experiments._base:REQUESTS",
-    grow="growing:grow",
-    check_growth="growing:check_growth",
-    told="growing:told",
+    grow="run:grow",
+    check_growth="run:check_growth",
+    told="run:told",
 )

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from engine.classifiers.audit import Evaluation, evaluation
-from engine.classifiers.groups import GroupMeasure
+from engine.classifiers.groups import OVO, GroupMeasure
 from engine.classifiers.images.request import (
     CLASS_AXIS,
     inspected,
@@ -19,7 +19,6 @@ from engine.classifiers.images.request import (
     own_axes,
     usual_axes,
 )
-from engine.classifiers.metrics import OVO
 from engine.classifiers.outputs import in_order_of
 from engine.classifiers.tables import input_notes
 from engine.classifiers.verification import again_from_answers, again_from_tried, pooled_are_means

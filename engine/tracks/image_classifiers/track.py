@@ -16,15 +16,19 @@ from engine.models import catalog
 from engine.models.config_file import LARGEST
 from engine.report import phrasing
 from engine.report.charts import by_group, cost, filter_layers, flips, metric_curve, pareto
-from engine.report.classifier_telling import CHANCE, groups, harm, more, unlearned
 from engine.report.classifier_track import (
     BINDING_IMAGES,
+    CHANCE,
     PARTS,
     ClassifierTrack,
     flags,
+    groups,
+    harm,
     in_order,
     middle,
+    more,
     pareto_question,
+    unlearned,
 )
 from engine.report.contract import (
     Charts,

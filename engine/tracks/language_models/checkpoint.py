@@ -15,8 +15,7 @@ from engine.core.types import HeadMask
 from engine.report.charts import lookup
 from engine.store.runs import Run
 from engine.surgery.record import MaskRecord
-from engine.tracks.language_models.arm_words import arm_of, is_arm
-from engine.tracks.language_models.arms import arms_of
+from engine.tracks.language_models.arms import arm_of, arms_of, is_arm
 from engine.tracks.language_models.context import PromptContext
 from engine.tracks.language_models.request import PromptPlan, prompt_plan_of, validate
 from engine.tracks.language_models.words import RANKED_BY_NOISE, is_against

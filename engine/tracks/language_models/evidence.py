@@ -31,8 +31,7 @@ from engine.store.runs import Run
 from engine.store.tables import where
 from engine.tracks.language_models.benchmark_tables import tail
 from engine.tracks.language_models.bias import combine, evaluate
-from engine.tracks.language_models.bias_intervals import BiasErrors
-from engine.tracks.language_models.groups import FEW
+from engine.tracks.language_models.bias_intervals import FEW, BiasErrors
 from engine.tracks.language_models.request import AuditRequest
 from engine.tracks.language_models.variants import DENSE
 

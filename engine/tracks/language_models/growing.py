@@ -23,7 +23,6 @@ import numpy as np
 import pandas as pd
 
 from engine.audit.fields import attempt
-from engine.audit.provenance import provenance
 from engine.audit.request import Growth
 from engine.audit.session import (
     Executor,
@@ -33,6 +32,7 @@ from engine.audit.session import (
     check_name,
     check_units,
     grown_run,
+    provenance,
     run_of,
     timed,
 )
@@ -52,7 +52,7 @@ from engine.store.shards import Used, noted
 from engine.store.tables import where
 from engine.surgery.named import mask_of_units
 from engine.tracks.language_models import benchmark_tables
-from engine.tracks.language_models.arm_words import arm_of
+from engine.tracks.language_models.arms import arm_of
 from engine.tracks.language_models.benchmark_tables import (
     measured_benchmarks,
     numbers_of,

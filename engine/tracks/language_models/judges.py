@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.audit.provenance import versions
 from engine.audit.request import Growth
-from engine.audit.session import Executor, Progress, run_of
+from engine.audit.session import Executor, Progress, run_of, versions
 from engine.audit.tracks import request_from, track_of_run
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import json_able
@@ -32,11 +31,10 @@ from engine.report.charts import lookup
 from engine.store.runs import Run, Store, id_of, write_addition
 from engine.store.shards import Shards, noted
 from engine.tracks.language_models import words
-from engine.tracks.language_models.arm_words import arm_of
-from engine.tracks.language_models.bias_intervals import mean_interval
+from engine.tracks.language_models.arms import arm_of
+from engine.tracks.language_models.bias_intervals import group_table, mean_interval
 from engine.tracks.language_models.context import Settings, Shard
 from engine.tracks.language_models.evidence import as_drawn
-from engine.tracks.language_models.groups import group_table
 from engine.tracks.language_models.request import AuditRequest
 from engine.tracks.language_models.tables import TEST, UNCUT, Measured
 from engine.tracks.language_models.variants import What

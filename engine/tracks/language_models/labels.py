@@ -26,9 +26,8 @@ from engine.report.charts.lookup import remembered
 from engine.stats.labels import FEWEST, Corrected, Design, agreement, errs, tested
 from engine.store.runs import Run, Store, id_of, remove_addition, write_addition
 from engine.store.tables import where
-from engine.tracks.language_models.bias_intervals import BiasErrors
+from engine.tracks.language_models.bias_intervals import BiasErrors, verdicts
 from engine.tracks.language_models.examples import SIDES, pairs
-from engine.tracks.language_models.groups import verdicts
 
 AnyRun = TypeVar("AnyRun", bound=Run)
 VERSION = 1

@@ -21,7 +21,7 @@ from engine.report.charts import lookup
 from engine.report.contents import default_choice
 from engine.store.runs import Run
 from engine.surgery.named import heads_of
-from engine.tracks.language_models.arm_words import arm_of
+from engine.tracks.language_models.arms import arm_of
 from engine.tracks.language_models.request import AuditRequest
 
 MOST_TOKENS = 200

@@ -4,7 +4,7 @@ no torch.
 The change of bias is minus the sum of the pooled effects z_bias of the heads, and subgroups alike.
 Log perplexity changes by the sum of its single changes. Where sums are off is learnt from every set
 of heads that this audit measured on test prompts: variants, random cuts with all prompts, what was
-added. `engine.stats.measured_sets` learns residuals, measured minus summed, with a head's size from
+added. `engine.stats.reliability` learns residuals, measured minus summed, with a head's size from
 its effect. So a prediction goes along with measured sets that share its
 strong heads and pairs of these, and its interval is wide where none do.
 """
@@ -29,7 +29,7 @@ from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contract import Ahead, Units
 from engine.report.hand_sets import name_of
-from engine.stats.measured_sets import ENOUGH, Learnt, learnt
+from engine.stats.reliability import ENOUGH, Learnt, learnt
 from engine.store.runs import Run
 from engine.store.tables import where
 from engine.tracks.language_models.arms import variants_of_arm

@@ -21,11 +21,11 @@ from engine.report.contract import Telling
 from engine.report.summary import Summary, ends
 from engine.store.runs import Run
 from engine.store.tables import where
-from engine.tracks.language_models import arm_words
+from engine.tracks.language_models import arms
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.benchmarks.base import Scored, ScoredBenchmark, scored_benchmarks
 from engine.tracks.language_models.bias import bias
-from engine.tracks.language_models.groups import UNUSABLE
+from engine.tracks.language_models.bias_intervals import UNUSABLE
 from engine.tracks.language_models.panels.judges import disagreement, labels_said
 from engine.tracks.language_models.perplexity import perplexity
 
@@ -230,8 +230,8 @@ def _bias(table: pd.DataFrame, metric: str) -> float:
 
 
 def does(run: Run, variant: Mapping[str, Any]) -> str:
-    if arm_words.is_arm(variant):
-        return arm_words.does(variant)
+    if arms.is_arm(variant):
+        return arms.does(variant)
     return f"Cutting {int(variant['n_cut'])} of {run.n_units} heads"
 
 

@@ -41,13 +41,17 @@ from engine.report.contract import (
 )
 from engine.report.palette import Style, pair_style, style_of
 from engine.store.runs import Run
-from engine.tracks.language_models import arm_words, examples, predicted, published_scores
+from engine.tracks.language_models import arms, examples, predicted, published_scores
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.benchmarks.base import PREFIX, scored_benchmarks
-from engine.tracks.language_models.groups import FEW, TOO_FEW_TEMPLATES, TOO_FEW_WORDS, UNUSABLE
+from engine.tracks.language_models.bias_intervals import (
+    FEW,
+    TOO_FEW_TEMPLATES,
+    TOO_FEW_WORDS,
+    UNUSABLE,
+)
 from engine.tracks.language_models.panels import (
     along_sparsity,
-    arms,
     benchmarks,
     correlations,
     head_card,
@@ -111,39 +115,39 @@ def first_share(shares: Sequence[float]) -> float:
 
 def weighed(run: Run) -> tuple[Make, ...]:
     """Charts of cuts beside other ways to make the model smaller; the price of even cuts first."""
-    found = (arms.price_of_even,) if run.meta["request"].get("deployable") else ()
+    found = (along_sparsity.price_of_even,) if run.meta["request"].get("deployable") else ()
     others = lookup.stands_instead(lookup.frame(run, "variants")).any()
-    return (*found, *arms.PANELS) if others else found
+    return (*found, *along_sparsity.PANELS) if others else found
 
 
 def other_ways(run: Run, choice: Choice) -> Iterator[Panel]:
     """Those on the axis that is read."""
-    return (make(run, choice) for make in weighed(run) if make is not arms.divergence)
+    return (make(run, choice) for make in weighed(run) if make is not along_sparsity.divergence)
 
 
 def diverging(run: Run, choice: Choice) -> Iterator[Panel]:
     """The same token by token, and what published benchmarks say."""
-    if arms.divergence in weighed(run):
-        yield arms.divergence(run, choice)
+    if along_sparsity.divergence in weighed(run):
+        yield along_sparsity.divergence(run, choice)
     for name in measured_on(run):
         yield benchmarks.benchmark_panel(run, choice, name)
 
 
 def _of_arms(say: Callable[..., str]) -> Callable[..., str]:
     """What is said of arms, and "" of cuts of heads."""
-    return lambda variant, *more: say(variant, *more) if arm_words.is_arm(variant) else ""
+    return lambda variant, *more: say(variant, *more) if arms.is_arm(variant) else ""
 
 
 WAYS = Ways(
-    instead=_of_arms(arm_words.instead),
-    made=_of_arms(arm_words.made),
-    label=_of_arms(lambda variant: phrasing.sentence(arm_words.label(variant))),
-    saves=_of_arms(arm_words.saves),
-    size_note=_of_arms(arm_words.size_note),
-    untimed=_of_arms(arm_words.untimed),
-    title=arm_words.level_title,
-    own_levels=arm_words.has_own_levels,
-    axis=lambda run: arm_words.LEVELS if arms.divergence in weighed(run) else "",
+    instead=_of_arms(arms.instead),
+    made=_of_arms(arms.made),
+    label=_of_arms(lambda variant: phrasing.sentence(arms.label(variant))),
+    saves=_of_arms(arms.saves),
+    size_note=_of_arms(arms.size_note),
+    untimed=_of_arms(arms.untimed),
+    title=arms.level_title,
+    own_levels=arms.has_own_levels,
+    axis=lambda run: arms.LEVELS if along_sparsity.divergence in weighed(run) else "",
     weighed=weighed,
 )
 
@@ -316,7 +320,7 @@ class Heads(Track):
     benchmarks = benchmarks.BENCHMARKS
 
     def of_run(self, run: Run) -> Heads:
-        return BESIDE if arm_words.of_request(run.meta["request"]) else self
+        return BESIDE if arms.of_request(run.meta["request"]) else self
 
     charts = Charts(
         who_pays.who_pays,
@@ -424,8 +428,8 @@ class Heads(Track):
         return f"{counted} of {source}"
 
     def label(self, variant: Mapping[str, Any]) -> str:
-        if arm_words.is_arm(variant):
-            return arm_words.label(variant)
+        if arms.is_arm(variant):
+            return arms.label(variant)
         return (
             f"{words.method_name(variant['method'])}, {phrasing.percent(variant['sparsity'])} cut"
         )
@@ -434,20 +438,18 @@ class Heads(Track):
         return "" if pd.isna(variant["gamma"]) else f", γ = {variant['gamma']:g}"
 
     def cut_of(self, run: Run, variant: Mapping[str, Any]) -> str:
-        return (
-            arm_words.amount(variant) if arm_words.is_arm(variant) else super().cut_of(run, variant)
-        )
+        return arms.amount(variant) if arms.is_arm(variant) else super().cut_of(run, variant)
 
     def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
-        if arm_words.is_arm(variant):
-            return arm_words.amount(variant)
+        if arms.is_arm(variant):
+            return arms.amount(variant)
         asked, realised = (phrasing.percent(variant[name]) for name in ("sparsity", "realised"))
         more = "" if asked == realised else f"; asked {asked}"
         return f"{int(variant['n_cut'])} of {run.n_units} heads ({realised}{more})"
 
     def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
-        if arm_words.is_arm(variant):
-            return arm_words.amount(variant)
+        if arms.is_arm(variant):
+            return arms.amount(variant)
         asked, realised = (phrasing.percent(variant[name]) for name in ("sparsity", "realised"))
         return f"{asked} asked, {variant['n_cut']:.0f} of {run.n_units} heads cut ({realised})"
 
@@ -485,13 +487,13 @@ class Heads(Track):
         return [*run.meta["warnings"], *run.meta["prompts"]["notes"]]
 
     def limits(self, run: Run, short: bool = False) -> list[str]:
-        from engine.report.model_card import plain
+        from engine.report.report import plain
 
         if short:
             return [own.JUDGE, *LIMITS, *map(plain, run.meta["model"].get("notes", ()))]
         floor, note = own.METRICS["bias:group_means"].caveat, run.meta["judge"].get("note")
         texts = [own.JUDGE, own.MADE_ON, floor, own.INTERVALS, *LIMITS]
-        texts += [own.COMPRESSED, own.ZEROS] if arms.divergence in weighed(run) else []
+        texts += [own.COMPRESSED, own.ZEROS] if along_sparsity.divergence in weighed(run) else []
         return [*texts, *([f"Judge: {note}"] if note else [])]
 
     def settings(self, run: Run) -> list[tuple[str, Any]]:

@@ -10,7 +10,7 @@ from engine.core.text import visible
 from engine.core.words import AXES, PREDICTED, Word, axis_name, duration
 from engine.report.palette import Look
 from engine.tracks.language_models.benchmarks.base import PREFIX, scored_benchmarks
-from engine.tracks.language_models.groups import FEW
+from engine.tracks.language_models.bias_intervals import FEW
 
 INTERVALS = "Intervals are 95 %, clustered by descriptor and template."
 

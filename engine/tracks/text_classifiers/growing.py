@@ -31,10 +31,19 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contract import Ahead, Units
-from engine.report.hand_classifiers import TEST, Chosen, HandSet, HandSets, check_set, chosen_of
-from engine.report.hand_sets import classifier_rows, name_of, told_of
+from engine.report.hand_sets import (
+    TEST,
+    Chosen,
+    HandSet,
+    HandSets,
+    check_set,
+    chosen_of,
+    classifier_rows,
+    name_of,
+    told_of,
+)
 from engine.resident.warm import Warm
-from engine.stats.measured_sets import Learnt, learnt
+from engine.stats.reliability import Learnt, learnt
 from engine.store.runs import Run, Store
 from engine.store.tables import where
 from engine.surgery.named import mask_of_units
@@ -94,7 +103,7 @@ def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
 # Every random mask is a set of heads whose accuracy on all texts and on those of every group the
 # audit knows, in every seed; so is every set that was kept by hand. Accuracies are learnt as log
 # odds (so that they stay between 0 and 1), Matthews' correlation likewise, gaps between groups
-# as they are; see `engine.stats.measured_sets`.
+# as they are; see `engine.stats.reliability`.
 #
 # Tried on the embedded audit of remarks, 600 masks of 4, 8 and 12 of 16 heads: left out one by
 # one, their accuracy on all texts is missed by .011, .023 and .025 (root mean square). The sum

@@ -13,7 +13,7 @@ import pandas as pd
 from engine.audit.session import Executor, Grown, timed
 from engine.core.ids import rng
 from engine.core.types import Hooks
-from engine.report.hand_classifiers import MOST_TRIED, HandSet, rows_of
+from engine.report.hand_sets import MOST_TRIED, HandSet, rows_of
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
 from engine.store.tables import pack, unpack, where

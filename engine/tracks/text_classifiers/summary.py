@@ -15,7 +15,7 @@ from engine.core.words import AXES
 from engine.report.summary import Summary, ends, number, paid_most
 from engine.store.runs import Run
 from engine.store.tables import where
-from engine.tracks.text_classifiers.winning_tickets import MIN_SEEDS, ROUNDING, by_spread_only
+from engine.tracks.text_classifiers.tables import MIN_SEEDS, ROUNDING, by_spread_only
 
 
 class Tickets(Summary):

@@ -15,17 +15,19 @@ from engine.models import catalog
 from engine.report import in_words, phrasing
 from engine.report.charts import by_group, cost, flips, lookup, metric_curve, pareto
 from engine.report.charts.panel import Choice, Panel
-from engine.report.classifier_telling import CHANCE, harm, unlearned
-from engine.report.classifier_telling import groups as groups_in_words
-from engine.report.classifier_telling import more as of_any
 from engine.report.classifier_track import (
+    CHANCE,
     PARTS,
     ClassifierTrack,
     flags,
+    harm,
     in_order,
     middle,
     pareto_question,
+    unlearned,
 )
+from engine.report.classifier_track import groups as groups_in_words
+from engine.report.classifier_track import more as of_any
 from engine.report.contract import (
     Charts,
     Comparison,
@@ -42,7 +44,7 @@ from engine.report.contract import (
 from engine.report.palette import Style
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
-from engine.tracks.text_classifiers.panels import bench, curve, help, importance, survival
+from engine.tracks.text_classifiers.panels import bench, curve, importance, survival
 from engine.tracks.text_classifiers.panels.survival import (
     LOST,
     TICKET,
@@ -259,15 +261,15 @@ class Tickets(ClassifierTrack):
             flips.flips,
             curve.tickets_table,
             curve.tickets_by_group,
-            help.score_difference,
+            importance.score_difference,
             metric_curve.gap_along,
             pareto.pareto,
             given(curve.has_borkan, curve.borkan),
         ),
         (
             curve.tickets_curve,
-            help.random_masks,
-            help.score_truth,
+            importance.random_masks,
+            importance.score_truth,
             metric_curve.quality_along,
             survival.survival,
             survival.cut_order,

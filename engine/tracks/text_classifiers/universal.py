@@ -33,8 +33,7 @@ from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
 from engine.tracks.text_classifiers.measurements.importance import random_units
 from engine.tracks.text_classifiers.request import TextPlan, TextRequest, validate_text
 from engine.tracks.text_classifiers.run import AUDIT, at_chance
-from engine.tracks.text_classifiers.tables import Measures, rank_among, values_of
-from engine.tracks.text_classifiers.winning_tickets import level_of
+from engine.tracks.text_classifiers.tables import Measures, level_of, rank_among, values_of
 
 RANDOM = "random"
 QUICK_TEXTS, QUICK_EPOCHS = 400, 3

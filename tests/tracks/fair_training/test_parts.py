@@ -17,11 +17,13 @@ from engine.core.errors import MaskError, RequestError
 from engine.store.tables import curve_arrays
 from engine.tracks.fair_training.context import FairShard, Look
 from engine.tracks.fair_training.measurements import fair_measurements
-from engine.tracks.fair_training.measurements.surface import SIDE, Plane, recompute
 from engine.tracks.fair_training.measurements.trained import (
+    SIDE,
+    Plane,
     _stepper,
     job_of,
     must_be_zero,
+    recompute,
     trained_shard,
     zeros_of,
 )

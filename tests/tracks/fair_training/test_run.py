@@ -109,8 +109,8 @@ def run(store, events) -> Run:
     with (
         pytest.MonkeyPatch.context() as patch
     ):  # few points between the models: each is asked about all images
-        patch.setattr("engine.tracks.fair_training.measurements.surface.SIDE", 4)
-        patch.setattr("engine.tracks.fair_training.measurements.surface.STEPS", 5)
+        patch.setattr("engine.tracks.fair_training.measurements.trained.SIDE", 4)
+        patch.setattr("engine.tracks.fair_training.measurements.trained.STEPS", 5)
         return run_job(store, REQUEST, events.append)
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from engine.classifiers.groups import cross_entropy
 from engine.classifiers.images.context import TRAIN, VALIDATION, ImageShard
 from engine.classifiers.images.dense import answers_of
-from engine.classifiers.metrics import cross_entropy
 from engine.core.errors import RequestError
 from engine.data.images.load import ImageSet
 from engine.store.tables import within

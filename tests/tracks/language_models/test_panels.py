@@ -15,7 +15,7 @@ from engine.core.errors import RequestError
 from engine.report import contents, in_words, phrasing
 from engine.report.charts import by_group, compare, cost, flips, lookup, pareto
 from engine.report.charts.panel import Choice, apart
-from engine.report.model_card import model_card
+from engine.report.report import model_card
 from engine.report.summary import summary_text
 from engine.report.tracks import track_of
 from engine.report.verdict import verdict

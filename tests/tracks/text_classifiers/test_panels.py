@@ -17,14 +17,15 @@ from engine.report.charts import by_group as classifier_groups
 from engine.report.charts import compare, lookup, pareto
 from engine.report.charts import metric_curve as classifier_along
 from engine.report.charts.panel import Choice
-from engine.report.model_card import model_card
+from engine.report.report import model_card
 from engine.report.tracks import track_of, tracks
 from engine.report.verdict import verdict
 from engine.store.runs import Run, Store
 from engine.surgery.record import read_mask
 from engine.tracks.text_classifiers import words as own
-from engine.tracks.text_classifiers.panels import curve, help, importance, lens, published, survival
+from engine.tracks.text_classifiers.panels import curve, importance, lens, published, survival
 from engine.tracks.text_classifiers.panels import curve as groups
+from engine.tracks.text_classifiers.panels import importance as help
 from engine.tracks.text_classifiers.panels import survival as tickets
 from engine.tracks.text_classifiers.tables import tickets_of
 from tests.builders import changed

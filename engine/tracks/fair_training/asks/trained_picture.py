@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.report.picture_ask import PictureAsk
+from engine.report.one_input import PictureAsk
 from engine.store.runs import Run
 from engine.tracks.fair_training.checkpoint import WEIGHTS, fair_record
 

@@ -25,7 +25,7 @@ from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contents import default_choice
 from engine.store.runs import Run
-from engine.tracks.fair_training.panels.lookup import fair_axis
+from engine.tracks.fair_training.panels.curve import fair_axis
 from engine.tracks.fair_training.panels.training_curves import barrier
 from engine.tracks.fair_training.presets import PAPER as SETTINGS
 from engine.tracks.fair_training.presets import REQUEST as DEMO

@@ -24,7 +24,7 @@ from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.store.tables import where
 from engine.tracks.fair_training import words as own
-from engine.tracks.fair_training.panels.lookup import (
+from engine.tracks.fair_training.panels.curve import (
     CONTROLS,
     FOUND,
     bifp_of,

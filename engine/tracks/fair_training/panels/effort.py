@@ -17,7 +17,7 @@ from engine.report.charts.panel import Choice, Panel, nothing, wrapped
 from engine.report.schema import hovers, readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
-from engine.tracks.fair_training.panels.lookup import bifp_of, fair_axis, flops_said, shown_of
+from engine.tracks.fair_training.panels.curve import bifp_of, fair_axis, flops_said, shown_of
 
 QUESTION = "How much training does it take until the model is as fair and accurate as stated?"
 SPENT = "iterations mask_updates examples seconds"

@@ -22,7 +22,7 @@ from engine.report.schema import hovers, readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.fair_training import words as own
-from engine.tracks.fair_training.panels.lookup import fair_axis, short
+from engine.tracks.fair_training.panels.curve import fair_axis, short
 
 QUESTION = "How did training go, and does the gap it follows stand for the measured one?"
 HEIGHT = 320

@@ -28,8 +28,8 @@ from engine.audit.experiments import (
     finding,
 )
 from engine.audit.request import Request
+from engine.classifiers.groups import OVO, OVR
 from engine.classifiers.images.request import images_of
-from engine.classifiers.metrics import OVO, OVR
 from engine.data.images.changes import CAT_AND_DOG, COLUMN, WITH, WITHOUT
 from engine.data.images.load import ImageSet, look_images
 from engine.report import phrasing

@@ -1,7 +1,7 @@
 """Continuations of the prompts of one axis, drawn with one decoding seed.
 
 Those of a model with one head off are mostly those of the dense model, and found from these
-(engine.surgery.heads.drafts).
+(engine.surgery.heads.prefix).
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from engine.core.types import Decoding
 from engine.models.decode import Begun, begin, draw_on, prompt_tokens, text_of
 from engine.models.load_language_model import LanguageModel
 from engine.models.runtime import is_out_of_memory
-from engine.surgery.heads.drafts import can_draft, redrawn
 from engine.surgery.heads.mask import masked
-from engine.surgery.heads.prefix import row_gradients, row_logps
+from engine.surgery.heads.prefix import can_draft, redrawn, row_gradients, row_logps
 from engine.tracks.language_models.context import (
     FEW_TEST,
     Measurement,

@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 
 from engine.classifiers.audit import EachAlone
-from engine.classifiers.metrics import cross_entropy
+from engine.classifiers.groups import cross_entropy
 from engine.core.errors import PruneAuditError
 from engine.core.ids import rng
 from engine.models import runtime

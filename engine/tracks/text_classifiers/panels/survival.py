@@ -32,7 +32,7 @@ from engine.stats.reliability import SetOverlap, cross_overlap, set_overlap
 from engine.store.runs import Run
 from engine.store.tables import where
 from engine.tracks.text_classifiers import words as own
-from engine.tracks.text_classifiers.winning_tickets import by_spread_only
+from engine.tracks.text_classifiers.tables import by_spread_only
 
 # Reading the tables of a text classifier's run: arms, levels, seeds, tickets, and which heads are
 # kept.
