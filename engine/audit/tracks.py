@@ -16,6 +16,7 @@ from typing import Any
 
 from engine.audit.request import Growth, is_growth
 from engine.core.errors import Fault, RequestError, unknown
+from engine.core.types import Values
 from engine.store.runs import Run
 
 TRACKS = "engine.tracks"
@@ -53,7 +54,7 @@ class TrackEntry:
     request: str = "request:Request"
     validate: str = "request:validate"
     run: str = "run:run_audit"
-    verify: str = "verify:recomputed"
+    verify: str = "summary:recomputed"
     screen: str = "track:Screen"
     summary: str = "summary:RunSummary"
     mask: str = "checkpoint:mask_record"
@@ -149,7 +150,7 @@ def track_of_request(request: Any) -> TrackEntry:
     return track_named(request.track)
 
 
-def track_of_meta(meta: Mapping[str, Any]) -> TrackEntry:
+def track_of_meta(meta: Values) -> TrackEntry:
     """The track of a run, from its run.json."""
     return track_named(str(meta.get("track") or ""))
 
@@ -158,13 +159,13 @@ def track_of_run(run: Run) -> TrackEntry:
     return track_of_meta(run.meta)
 
 
-def request_from(value: Mapping[str, Any]) -> Any:
+def request_from(value: Values) -> Any:
     """A request, or a growth, from its JSON form, whichever track it is of. RequestError where it
     is none."""
     if is_growth(value):
         return Growth.from_dict(value)
     track = track_named(str(value.get("track") or ""))
-    make: Callable[[Mapping[str, Any]], Any] = track.part("request").from_dict
+    make: Callable[[Values], Any] = track.part("request").from_dict
     return make({name: item for name, item in value.items() if name != "track"})
 
 

@@ -20,6 +20,7 @@ import pandas as pd
 
 from engine.classifiers.layout import IMAGES, Axis, Items, lay_out
 from engine.core.errors import PruneAuditError
+from engine.core.types import Values
 from engine.stats.auc import BLOCK, auc, one_vs_one, one_vs_rest
 from engine.stats.clustered import TAILS
 from engine.stats.gap_of_means import at_ends, gaps_of_means
@@ -568,7 +569,7 @@ def _groups(
     return np.concatenate(found, axis=1)
 
 
-def _difference(row: Mapping[str, Any]) -> Difference:
+def _difference(row: Values) -> Difference:
     return Difference(row["delta"], row["delta_low"], row["delta_high"], row["delta_p"], row["n"])
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from engine.core import words
+from engine.core.types import Values
 from engine.report import in_words, phrasing
 from engine.report.charts import classifier_changed, lookup
 from engine.report.charts.classifier_lookup import CLASS_AXIS, repeats, trials_said
@@ -75,7 +76,7 @@ def pareto_question(run: Run, choice: Choice) -> str:
 def flags(repeat: str, said: str, symbol: str = "x") -> Flags:
     """Marks of means in which some model predicts one class only."""
 
-    def one_class_only(variant: Mapping[str, Any]) -> str:
+    def one_class_only(variant: Values) -> str:
         wrong = int(variant.get("degenerate", 0))
         many = phrasing.count(wrong, repeat)
         return f"{many} predict{'s' * (wrong == 1)} one class only" if wrong else ""
@@ -155,10 +156,10 @@ class ClassifierTrack(Track):
         found = (first.harm, first.quality, first.worst, first.best, *rest, *more, entropy)
         return tuple({measure.metric: measure for measure in found}.values())
 
-    def mark(self, variant: Mapping[str, Any]) -> str:
+    def mark(self, variant: Values) -> str:
         return f", {self.repeat} {variant['seed']}" if variant.get("seed", -1) >= 0 else ""
 
-    def measured_on(self, run: Run, row: Mapping[str, Any] | None, split: str) -> str:
+    def measured_on(self, run: Run, row: Values | None, split: str) -> str:
         n, by_hand = f"{split} {self.items}", False
         if row is not None and not pd.isna(row["n"]):
             n = phrasing.count(int(row["n"]), f"{split} {self.item}")
@@ -170,7 +171,7 @@ class ClassifierTrack(Track):
     def flips(self, run: Run, choice: Choice, trial: int | None) -> Flips | None:
         return classifier_changed.flips(run, choice, trial)
 
-    def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:
+    def caveat(self, run: Run, choice: Choice, row: Values | None) -> str:
         return lookup.caveat(run, row, more=run.meta["data"].get("stand_in") or "")
 
     def notes(self, run: Run) -> list[str]:
@@ -234,7 +235,7 @@ def unlearned(run: Run) -> str:
     )
 
 
-def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
+def more(run: Run, choice: Choice, variant: Values) -> str:
     """What must be read with any verdict: models that answer one class only, a level that was not
     reached, what intervals or gaps are of."""
     if variant["variant"] == "dense":
@@ -243,7 +244,7 @@ def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     return " ".join(filter(None, found))
 
 
-def _of(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
+def _of(run: Run, choice: Choice, variant: Values) -> str:
     """That one model's intervals are about its items alone; of several, which gap is told."""
     track, reading = track_of(run), lookup.reading(run, choice)
     if words.is_by_hand(str(variant["method"])) or lookup.is_predicted(variant):
@@ -261,7 +262,7 @@ def _of(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     return f"The gap is that of mean {what} over {phrasing.count(models, track.repeat)}."
 
 
-def degenerate_said(run: Run, variant: Mapping[str, Any]) -> str:
+def degenerate_said(run: Run, variant: Values) -> str:
     """How many trials say nothing about what was cut."""
     wrong, trials = int(variant["degenerate"]), repeats(run)
     if not wrong:
@@ -275,7 +276,7 @@ def degenerate_said(run: Run, variant: Mapping[str, Any]) -> str:
     )
 
 
-def missed_said(run: Run, variant: Mapping[str, Any]) -> str:
+def missed_said(run: Run, variant: Values) -> str:
     """That the level asked for was not reached; "" where it was."""
     if bool(variant.get("met", True)):
         return ""

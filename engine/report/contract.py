@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from engine.core import words
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts.panel import Choice, Panel
 from engine.report.palette import Style
@@ -119,12 +120,12 @@ class Measure:
     def span(self, low: float, high: float) -> str:
         return phrasing.span(low, high, self._is_perplexity, self.few)
 
-    def with_interval(self, row: Mapping[str, Any], suffix: str = "") -> str:
+    def with_interval(self, row: Values, suffix: str = "") -> str:
         """Value and interval of a row whose columns end in `suffix`."""
         value, low, high = (row[f"{name}{suffix}"] for name in ("value", "low", "high"))
         return phrasing.with_interval(value, low, high, self._is_perplexity, self.few)
 
-    def brief(self, row: Mapping[str, Any]) -> str:
+    def brief(self, row: Values) -> str:
         """A change with its interval where several are listed, e.g. "−0.094 (−0.140 to −0.048)"."""
         if phrasing.is_noise(row):
             return f"no clear change, ±{self.number(phrasing.half_width(row))}"
@@ -134,10 +135,10 @@ class Measure:
             f" ({self.span(row['delta_low'], row['delta_high'])}{unclear})"
         )
 
-    def change(self, row: Mapping[str, Any]) -> str:
+    def change(self, row: Values) -> str:
         return phrasing.change(row, self._is_perplexity, self.few)
 
-    def null_said(self, row: Mapping[str, Any]) -> str:
+    def null_said(self, row: Values) -> str:
         """The null band as a line of a hover; "" where there is none."""
         return (
             f"null band {self.span(row['null_low'], row['null_high'])}"
@@ -259,7 +260,7 @@ class Bench:
     who: Make
     units: Callable[[Run, str | Path], Units]
     written: Callable[[Run, Units], str]
-    cut_of: Callable[[Run, Mapping[str, Any]], Units | None]
+    cut_of: Callable[[Run, Values], Units | None]
     as_method: Callable[[Run, Choice, Sequence[int]], Units]
     name: Callable[[Run, int], str]
     """A unit, in a list."""
@@ -380,7 +381,7 @@ class Front:
     """Whether only means at the chosen level compete: among all, the least cut always wins."""
     chance: Callable[[Run, Choice], Chance | None] = lambda run, choice: None
     """Cuts by chance alone at this choice; None where none are measured."""
-    draw: Callable[[Mapping[str, Any]], str] = lambda variant: ""
+    draw: Callable[[Values], str] = lambda variant: ""
     """Which of several selections by chance a variant is, e.g. ", draw 1"."""
 
 
@@ -388,7 +389,7 @@ class Front:
 class Flags:
     """How charts mark variants with which something is wrong."""
 
-    of: Callable[[Mapping[str, Any]], str] = lambda variant: ""
+    of: Callable[[Values], str] = lambda variant: ""
     """What is wrong with a variant; "" where nothing is."""
     symbol: str = "x"
     said: str = ""
@@ -535,7 +536,7 @@ class Benchmarks:
     wants: Callable[[str], str]
     panel: Callable[..., Panel]
     changed: Callable[..., Changed]
-    intervals: Callable[[Mapping[str, Any] | None], str]
+    intervals: Callable[[Values | None], str]
     """What the interval of a row of the results is, where it is of such a test; else ""."""
     files: Callable[[Run], Mapping[str, str]] = lambda run: {}
     """Which file of each benchmark a run was measured on, with its digest, by title."""
@@ -575,7 +576,7 @@ class Telling:
     """The plain words in which a verdict (`engine.report.verdict`) tells this kind of audit; it
     decides what is said. Names of groups come quoted and unescaped."""
 
-    does: Callable[[Run, Mapping[str, Any]], str]
+    does: Callable[[Run, Values], str]
     """What was done to the model: "Cutting 9 of 48 heads"."""
     groups: Callable[[Run, str], str]
     """The groups of an axis in a few words; said to be invented only where that is known: "four
@@ -584,12 +585,12 @@ class Telling:
     """What should be small: "the gap in accuracy between “a” and “b”"."""
     chance: str = "chance alone"
     """What a null band is made of, for a sentence that says what it would give."""
-    beyond: Callable[[Run, Choice, Mapping[str, Any]], str] = lambda run, choice, row: ""
+    beyond: Callable[[Run, Choice, Values], str] = lambda run, choice, row: ""
     """What else than a difference between groups may be behind a harm that chance alone does not
     explain, of a row of the results; "" where nothing is known."""
-    more: Callable[[Run, Choice, Mapping[str, Any]], str] = lambda run, choice, variant: ""
+    more: Callable[[Run, Choice, Values], str] = lambda run, choice, variant: ""
     """One more sentence that belongs to the verdict on a variant; "" where there is none."""
-    unusable: Callable[[Run, Mapping[str, Any]], str] = lambda run, variant: ""
+    unusable: Callable[[Run, Values], str] = lambda run, variant: ""
     """The sentence in place of a verdict on a variant that is no model any more; "" for every
     other."""
     unlearned: Callable[[Run], str] = lambda run: ""
@@ -694,27 +695,27 @@ class Track(ABC):
         unescaped."""
 
     @abstractmethod
-    def label(self, variant: Mapping[str, Any]) -> str:
+    def label(self, variant: Values) -> str:
         """A variant in words, e.g. "FASP, 20 % cut"."""
 
-    def mark(self, variant: Mapping[str, Any]) -> str:
+    def mark(self, variant: Values) -> str:
         """What sets a variant apart from others with its label, e.g. ", γ = 0.3"."""
         return ""
 
-    def cut_of(self, run: Run, variant: Mapping[str, Any]) -> str:
+    def cut_of(self, run: Run, variant: Values) -> str:
         """How many units of all, for a hover."""
         return f"{variant['n_cut']:.0f} of {run.n_units} {self.many}"
 
     @abstractmethod
-    def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
+    def amount(self, run: Run, variant: Values) -> str:
         """How much was cut, asked and realised, e.g. "6 of 32 heads (18.8 %; asked 20 %)"."""
 
     @abstractmethod
-    def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
+    def reached(self, run: Run, variant: Values) -> str:
         """How much was cut, for the hover of a point in a chart."""
 
     @abstractmethod
-    def measured_on(self, run: Run, row: Mapping[str, Any] | None, split: str) -> str:
+    def measured_on(self, run: Run, row: Values | None, split: str) -> str:
         """How a number was measured: on how many of what, how often, judged by which model."""
 
     @abstractmethod
@@ -723,7 +724,7 @@ class Track(ABC):
         kept."""
 
     @abstractmethod
-    def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:
+    def caveat(self, run: Run, choice: Choice, row: Values | None) -> str:
         """How it was measured."""
 
     @abstractmethod

@@ -32,7 +32,7 @@ from engine.classifiers.tables import answers_table
 from engine.classifiers.verification import TRIED, TRIED_ITEMS
 from engine.core.errors import Fault, RequestError
 from engine.core.files import json_able
-from engine.core.types import Hooks
+from engine.core.types import Hooks, Values
 from engine.core.words import PREFIX, is_by_hand
 from engine.report import phrasing
 from engine.report.charts import lookup
@@ -44,7 +44,7 @@ from engine.store.runs import Run, Store
 from engine.store.shards import Used
 from engine.store.tables import where
 
-CutOf = Callable[[Mapping[str, Any]], Sequence[int] | None]
+CutOf = Callable[[Values], Sequence[int] | None]
 """Flat units of a row of the variants table, ascending; None for one that stands for several cuts.
 """
 
@@ -146,8 +146,8 @@ def told_of(
     before: Run,
     after: Run,
     split: str,
-    variants: Mapping[str, Any],
-    rows: Iterable[Mapping[str, Any]],
+    variants: Values,
+    rows: Iterable[Values],
     notes: list[str],
 ) -> dict[str, Any]:
     """JSON-able: added (its id, None where nothing was missing); variants with their units; rows;
@@ -210,7 +210,7 @@ def _ahead(ahead: Ahead | None, metric: str, axis: str, group: str = "") -> dict
     )
 
 
-def _came(row: dict[str, Any]) -> dict[str, float]:
+def _came(row: Values) -> dict[str, float]:
     return {"measured": row["value"], "low": row["low"], "high": row["high"]}
 
 
@@ -275,7 +275,7 @@ class HandSet:
     dense: Mapping[int, np.ndarray]
     answers: Mapping[int, np.ndarray]
     rows: Mapping[str, pd.DataFrame]
-    columns: Mapping[str, Any]
+    columns: Values
     costs: pd.DataFrame = field(default_factory=pd.DataFrame)
     layers: pd.DataFrame = field(default_factory=pd.DataFrame)
     notes: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import base64
 from abc import abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from engine.classifiers.images.picture import LARGEST_FILE, WAYS, pixels_of
 from engine.classifiers.tables import first_repeat
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.text import visible
-from engine.core.types import Hooks
+from engine.core.types import Hooks, Values
 from engine.report.charts import lookup
 from engine.report.charts.where_it_looks import SIDES
 from engine.report.contents import default_choice
@@ -30,14 +30,12 @@ class AskedModel:
     """`variant`: the row of one trial or seed; label: of what was asked for; notes: what must be
     said of it."""
 
-    variant: dict[str, Any]
+    variant: Values
     label: str
     notes: tuple[str, ...]
 
 
-def asked_model(
-    given: Mapping[str, Any], run: Run, known: Collection[str], faults: list[Fault]
-) -> AskedModel:
+def asked_model(given: Values, run: Run, known: Collection[str], faults: list[Fault]) -> AskedModel:
     """The model that `given["variant"]` names, else the one where readers start.
 
     RequestError with `faults` (those of the input), names that are not `known`, and an unknown
@@ -62,7 +60,7 @@ def asked_model(
     return AskedModel(first, lookup.variant_label(run, asked), notes)
 
 
-def class_lines(answer: Mapping[str, Any]) -> list[str]:
+def class_lines(answer: Values) -> list[str]:
     """What both models answer, with the probability of every class, a line each."""
     lines = []
     for side in SIDES:
@@ -136,13 +134,11 @@ class PictureAsk(Ask):
     """
 
     @abstractmethod
-    def cut(self, run: Run, variant: dict[str, Any], dense: Any, arrays: dict[str, Any]) -> Any:
+    def cut(self, run: Run, variant: Values, dense: Any, arrays: dict[str, Any]) -> Any:
         """The model of a variant's row, of the dense one and its own kept weights. May load
         torch."""
 
-    def answer(
-        self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store
-    ) -> dict[str, Any]:
+    def answer(self, given: Values, warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
         run = find_run(str(given.get("run") or ""), [store, Store(EMBEDDED, read_only=True)])
         faults, way = [], given.get("way") or WAYS[0]
         if way not in WAYS:

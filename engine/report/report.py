@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -24,6 +24,7 @@ from plotly.offline import get_plotlyjs
 from engine.audit.command_line import command_of
 from engine.core import words
 from engine.core.text import harmless, visible
+from engine.core.types import Values
 from engine.report import measured, phrasing
 from engine.report.charts import by_group, lookup
 from engine.report.charts.panel import CONFIG, Choice, Panel
@@ -74,7 +75,7 @@ def chart_of(run: Run, choice: Choice) -> Panel:
     return panel
 
 
-def _head(run: Run, choice: Choice, variant: Mapping[str, Any], said: Verdict) -> str:
+def _head(run: Run, choice: Choice, variant: Values, said: Verdict) -> str:
     """What was audited and cut, by which method, when."""
     label = lookup.variant_label(run, dict(variant))
     about = (
@@ -104,7 +105,7 @@ def _limits(run: Run) -> str:
     )
 
 
-def _again(run: Run, variant: Mapping[str, Any]) -> str:
+def _again(run: Run, variant: Values) -> str:
     """Hashes of the masks, and the commands that give report and audit again."""
     lines = [
         f"python -m engine export {run.id} --to DIR --what report --variant"
@@ -125,7 +126,7 @@ def audit_command(run: Run) -> str:
     return command_of(run.meta["request"])
 
 
-def masks_said(run: Run, variant: Mapping[str, Any]) -> list[str]:
+def masks_said(run: Run, variant: Values) -> list[str]:
     """The mask of a variant, or of each trained model behind it: its digest, with the name where
     there are several."""
     table = lookup.frame(run, "variants").set_index("variant")
@@ -347,7 +348,7 @@ def _provenance(run: Run) -> str:
 # A short card to put beside a pruned model: what it is, what was measured, what was not.
 
 
-def model_card(run: Run, variant: dict[str, Any]) -> str:
+def model_card(run: Run, variant: Values) -> str:
     """Markdown: the cut, one paragraph per axis with its warnings, how it was measured, limits, how
     to load it."""
     meta, track, choice = run.meta, track_of(run), default_choice(run, variant=variant["variant"])
@@ -389,13 +390,13 @@ def origin(run: Run) -> str:
     return f"{first}; audit {run.id}, {meta['created']}; {', '.join(given)}."
 
 
-def is_one_of_several(variant: dict[str, Any]) -> bool:
+def is_one_of_several(variant: Values) -> bool:
     """Whether a variant is one model of several whose mean is what the audit reports."""
     pooled = variant.get("pooled")
     return bool(isinstance(pooled, str) and pooled and pooled != variant["variant"])
 
 
-def own_lines(run: Run, variant: dict[str, Any], choice: Choice) -> list[str]:
+def own_lines(run: Run, variant: Values, choice: Choice) -> list[str]:
     """This model's own numbers, and those of the worst-off subgroup of every axis."""
     track, reading = track_of(run), lookup.reading(run, choice)
     row = lookup.result(run, variant["variant"], reading.quality.metric)

@@ -12,6 +12,7 @@ import pandas as pd
 from engine.audit.tracks import track_of_run
 from engine.core import words
 from engine.core.text import one_line
+from engine.core.types import Values
 from engine.report.charts import lookup
 from engine.report.charts.flips import flipped_said
 from engine.report.contents import default_choice
@@ -140,7 +141,7 @@ def summary_text(run: Run) -> str:
     return "\n".join([head, *warnings, *added, *_of(run).lines(run), *told])
 
 
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
+def _plain(row: Values) -> dict[str, Any]:
     """JSON has no NaN."""
     return {
         name: None if isinstance(value, float) and math.isnan(value) else value

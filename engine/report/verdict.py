@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from engine.core import words
+from engine.core.types import Values
 from engine.report import in_words, phrasing
 from engine.report.charts import lookup
 from engine.report.charts.by_group import end_named
@@ -254,7 +255,7 @@ def _closed(view: View) -> list[str]:
     return [f"lowers {view.track.telling.harm(view.run, view.choice)} from {was} to {now}"]
 
 
-def is_closed(measure: Measure, row: Mapping[str, Any]) -> bool:
+def is_closed(measure: Measure, row: Values) -> bool:
     """Whether a harm fell beyond chance."""
     fell = loss_of(measure, row, "", 0.0, False)
     return fell.value < -z_of(GAIN_ERROR) * fell.error
@@ -274,9 +275,7 @@ def losses(run: Run, choice: Choice) -> list[Loss]:
     return found
 
 
-def loss_of(
-    measure: Measure, row: Mapping[str, Any], group: str, tolerance: float, is_share: bool
-) -> Loss:
+def loss_of(measure: Measure, row: Values, group: str, tolerance: float, is_share: bool) -> Loss:
     """A change as a loss; is_share: of what it was before, as the perplexity's always is."""
     before, endless = row["value"] - row["delta"], measure.metric == "perplexity"
     scale = abs(before) if (is_share or endless) and before else 1.0
@@ -441,7 +440,7 @@ def _side(
     return sorted(told, key=lambda one: -one[0])
 
 
-def _is_measured(row: Mapping[str, Any] | None) -> bool:
+def _is_measured(row: Values | None) -> bool:
     return row is not None and math.isfinite(row["value"])
 
 
@@ -502,7 +501,7 @@ def _of_groups(view: View, who: Moved, sentence: str) -> Iterator[str]:
         )
 
 
-def _harm_now(view: View, row: Mapping[str, Any]) -> str:
+def _harm_now(view: View, row: Values) -> str:
     """The harm beside that of the uncut model, and what chance alone would give."""
     measure, telling = view.reading.harm, view.track.telling
     dense = None if view.is_dense else view.dense

@@ -24,7 +24,7 @@ from engine.core.files import (
     safe_id,
     sha256_of,
 )
-from engine.core.types import digest_of
+from engine.core.types import Values, digest_of
 from engine.store.sealed import DamagedError, read_document, write_document
 from engine.store.shards import PartialFit, Shards
 from engine.store.tables import Pieces, Where, matching, read_part, read_table, write_tables
@@ -46,7 +46,7 @@ class Addition:
     """A sound addition: its hashes were compared when it was read."""
 
     path: Path
-    meta: Mapping[str, Any]
+    meta: Values
     """addition.json: id, run, created, asked, provenance. keys (columns that tell a table's rows
     apart, by table), numbered (columns that count the rows of a table, by column). tables with rows
     and hash, and what the track adds."""
@@ -64,7 +64,7 @@ class Addition:
         )
 
 
-def id_of(run_id: str, asked: Mapping[str, Any], versions: Mapping[str, int]) -> str:
+def id_of(run_id: str, asked: Values, versions: Mapping[str, int]) -> str:
     """The id of what is added to a run: digest of the run, what was asked (JSON-able) and the
     code's versions."""
     return digest_of([run_id, dict(asked), dict(versions)])[:16]
@@ -84,7 +84,7 @@ def write_addition(
     root: Path,
     run_id: str,
     addition_id: str,
-    meta: Mapping[str, Any],
+    meta: Values,
     tables: Mapping[str, pd.DataFrame | Pieces],
 ) -> Path:
     """Write an addition unless a sound one of this id is there; its tables go as parquet, without
@@ -435,7 +435,7 @@ class Store:
     def write(
         self,
         run_id: str,
-        meta: Mapping[str, Any],
+        meta: Values,
         tables: Mapping[str, pd.DataFrame | Pieces],
         shards: Mapping[str, str] | None = None,
     ) -> Run:
@@ -519,7 +519,7 @@ class Store:
             probe(self.root)
 
 
-def write_meta(folder: Path, meta: Mapping[str, Any], shards: Mapping[str, str]) -> None:
+def write_meta(folder: Path, meta: Values, shards: Mapping[str, str]) -> None:
     """run.json, sealed, into the folder of a run that is being written, and which shards it rests
     on."""
     write_document(folder / RUN, {**meta, **({"rests_on": len(shards)} if shards else {})}, SCHEMA)
@@ -527,7 +527,7 @@ def write_meta(folder: Path, meta: Mapping[str, Any], shards: Mapping[str, str])
         write_document(folder / RESTS_ON, {"run": meta["id"], "shards": dict(shards)}, 1)
 
 
-def _fault(meta: Mapping[str, Any]) -> str:
+def _fault(meta: Values) -> str:
     """What a run.json must hold for a list of runs and is not there; "" where all is."""
     kinds: dict[str, tuple[str, type | tuple[type, ...]]] = {
         "title": ("words", str),

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from engine.core.types import Values
 from engine.report.charts import lookup
 from engine.report.charts import panel as base
 from engine.report.charts.panel import Choice, Panel
@@ -54,7 +55,7 @@ def show(
     run: KeptRun,
     choice: Choice,
     *rows: Make | tuple[Make, ...],
-    options: Mapping[Make, Mapping[str, Any]] | None = None,
+    options: Mapping[Make, Values] | None = None,
 ) -> None:
     """Panels below each other, those of a tuple side by side (below each other on a narrow screen).
     What the page will need when the slider moves is made ahead. `options`: those of some of them.
@@ -338,7 +339,7 @@ def look_ahead(
     run: KeptRun,
     makes: Sequence[Callable[..., Any]],
     choice: Choice,
-    options: Mapping[Callable[..., Any], Mapping[str, Any]] | None = None,
+    options: Mapping[Callable[..., Any], Values] | None = None,
 ) -> None:
     """Prepare what the page will need when the slider moves, for the nearest finished level first.
     `options`: those with which it calls some of them."""

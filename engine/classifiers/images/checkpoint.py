@@ -13,7 +13,7 @@ import numpy as np
 from engine.classifiers.tables import kept_weights
 from engine.core.errors import Fault, MaskError, RequestError
 from engine.core.files import write_json
-from engine.core.types import FilterMask
+from engine.core.types import FilterMask, Values
 from engine.store.runs import Run
 from engine.surgery.record import FilterRecord, groups_of
 
@@ -127,7 +127,7 @@ def answers_agree(run: Run, variant: str, classifier: Any) -> dict[str, Any]:
 # that replays the cut.
 
 
-def record_of(run: Run, variant: dict[str, Any], **more: Any) -> FilterRecord:
+def record_of(run: Run, variant: Values, **more: Any) -> FilterRecord:
     """What a row of the variants table says of its filters and of their model, with `more` fields
     of the record."""
     model = run.meta["model"]

@@ -3,7 +3,7 @@ wrong with that."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -117,7 +117,7 @@ def recipe_faults(where: str, known: Sequence[str] = ()) -> Callable[[Any, Value
     given."""
     names = known or Recipe.known()
 
-    def faults(given: Mapping[str, Any] | None, _: Values) -> list[Fault]:
+    def faults(given: Values | None, _: Values) -> list[Fault]:
         given = given or {}
         return [unknown(where, name, names) for name in given if name not in names] or recipe_of(
             given
@@ -298,7 +298,7 @@ class ImagesRequest(Request):
     experiment: str = asked("", kind="text", option="", counts="no")
 
     @property
-    def recipes(self) -> dict[str, Mapping[str, Any]]:
+    def recipes(self) -> dict[str, Values]:
         """How models are fitted, by the name of the field; {} where none is."""
         return {"train": self.train or {}}
 
@@ -338,7 +338,7 @@ class ImagePlan(Plan):
         return [model, self.images.digest]
 
 
-def recipe_of(given: Mapping[str, Any]) -> Recipe:
+def recipe_of(given: Values) -> Recipe:
     """A recipe from a request's values; steps as a tuple."""
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
@@ -485,7 +485,7 @@ def _change_faults(request: ImagesRequest) -> list[Fault]:
 
 
 def inspected(
-    given: Mapping[str, Any], check: Callable[[Any, Any], Any] = lambda model, graph: None
+    given: Values, check: Callable[[Any, Any], Any] = lambda model, graph: None
 ) -> list[str]:
     """Sentences; given: model, weights, size and device as a request has them. RequestError with
     every fault.

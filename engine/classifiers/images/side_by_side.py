@@ -18,7 +18,7 @@ from engine.classifiers.images.checkpoint import dense_classifier
 from engine.classifiers.images.picture import GRAD_CAM
 from engine.classifiers.tables import kept_weights
 from engine.core.errors import Fault, RequestError
-from engine.core.types import Hooks, digest_of
+from engine.core.types import Hooks, Values, digest_of
 from engine.core.words import is_by_hand
 from engine.models.load_image_classifier import Classifier
 from engine.models.load_language_model import files_beside
@@ -29,13 +29,13 @@ from engine.training.losses import log_odds
 
 MOST_CELLS = 56
 """Rows and columns of a map that is told."""
-Cut = Callable[[Run, dict[str, Any], Classifier, dict[str, np.ndarray]], Classifier]
+Cut = Callable[[Run, Values, Classifier, dict[str, np.ndarray]], Classifier]
 """How a track makes the model of a variant's row: of the run, the row, the dense model and the kept
 weights."""
 
 
 def pair_of(
-    run: Run, variant: dict[str, Any], cut: Cut, warm: Warm
+    run: Run, variant: Values, cut: Cut, warm: Warm
 ) -> tuple[Classifier, Classifier, list[str]]:
     """The dense classifier and the one of a variant's row, as it was trained, and what must be said
     of them.

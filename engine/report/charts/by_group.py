@@ -11,6 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import axis_note
@@ -218,7 +219,7 @@ def _row_height(table: pd.DataFrame, room: int) -> int:
     return max(46 + 16 * lines, min(90, room // len(table)))
 
 
-def _label(choice: Choice, row: dict[str, Any]) -> str:
+def _label(choice: Choice, row: Values) -> str:
     """A subgroup and its n; what keeps it from a verdict."""
     short = {"too few prompts": "too few", "too few images": "too few", "too few texts": "too few"}
     few = f"; {short.get(row['verdict'], plain(row['verdict']))}" if row["verdict"] else ""
@@ -228,7 +229,7 @@ def _label(choice: Choice, row: dict[str, Any]) -> str:
     )
 
 
-def _hover(run: Run, about: ByGroup, row: dict[str, Any], suffix: str, name: str) -> str:
+def _hover(run: Run, about: ByGroup, row: Values, suffix: str, name: str) -> str:
     measure, n = about.measure, f"{row['n']:.0f} {about.items or track_of(run).items}"
     value = measure.with_interval(row, suffix)
     text = f"<b>{plain(words.group_name(row['group']))}</b>, {n}<br>{name}: {value}"
@@ -284,7 +285,7 @@ def levelling_down(run: Run, choice: Choice) -> Panel:
     return Panel("levelling_down", QUESTION, f"{verdict}.", figure, shown, note, more=more)
 
 
-def _told(view: View, rows: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
+def _told(view: View, rows: Mapping[str, Values]) -> tuple[str, str]:
     """The verdict, and what both ends did. rows: by metric."""
     reading = view.reading
     if not {reading.worst.metric, reading.best.metric, reading.gap.metric} <= set(rows):
@@ -321,7 +322,7 @@ def _extremes(view: View) -> Iterator[dict[str, Any]]:
             yield {**row, "group": group, "what": what, "measure": measure}
 
 
-def end_named(view: View, measure: Measure, row: Mapping[str, Any]) -> str:
+def end_named(view: View, measure: Measure, row: Values) -> str:
     """Which subgroup the dense model's worst or best is: the one the row names, or whose value is
     the reported one.
 

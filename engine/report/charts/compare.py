@@ -16,6 +16,7 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.errors import RequestError
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.kinds import add_series, dots, front_line, heading, row_outline, silent
@@ -228,11 +229,11 @@ def _answer(harm: Measure, rows: Sequence[dict[str, Any]], called: Mapping[str, 
     return phrasing.sentence("; ".join(told)) + "."
 
 
-def _change(harm: Measure, row: dict[str, Any]) -> str:
+def _change(harm: Measure, row: Values) -> str:
     return f", change {harm.change(row)}" if math.isfinite(row["delta"]) else ""
 
 
-def _level(harm: Measure, row: dict[str, Any]) -> str:
+def _level(harm: Measure, row: Values) -> str:
     text = harm.with_interval(row)
     side = phrasing.null_side(row)
     return f"{text}, {side} its null band" if side in ("inside", "below") else text
@@ -364,7 +365,7 @@ def _cells(key: str, part: str, values: Sequence[Any]) -> list[str]:
     ]
 
 
-def _listed(value: Mapping[str, Any], names: Sequence[str]) -> str:
+def _listed(value: Values, names: Sequence[str]) -> str:
     told = [
         f"{words.setting_name(name)} {_said(name.replace('_', ' '), value[name])}"
         for name in names
@@ -546,7 +547,7 @@ def _compare_kinds_rows(run: Run, name: str, choice: Choice) -> list[dict[str, A
 _ENDS = (("", "value"), ("_low", "low"), ("_high", "high"))
 
 
-def _known(row: dict[str, Any]) -> bool:
+def _known(row: Values) -> bool:
     return row["value"] == row["value"]
 
 

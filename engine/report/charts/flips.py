@@ -9,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.kinds import HOVER, add_points, bars_of, row_names
@@ -117,7 +118,7 @@ def _codes(names: pd.Series) -> np.ndarray:
     return np.unique(names.to_numpy(dtype=str), return_inverse=True)[1]
 
 
-def _said(found: Flips, row: dict[str, Any]) -> str:
+def _said(found: Flips, row: Values) -> str:
     of = f"of {row['n']:,} {found.items}"
     if not row["bad"] + row["good"]:
         said = f"None {of} {found.bad} or {found.good}"

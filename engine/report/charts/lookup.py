@@ -17,6 +17,7 @@ import pandas as pd
 from engine.core import words
 from engine.core.errors import RequestError, unknown
 from engine.core.ids import at_level, is_level
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure, Reading, Track
@@ -242,11 +243,11 @@ def groups_of(
     return rows[rows["split"] == split]
 
 
-def cut_units(variant: Mapping[str, Any]) -> list[int]:
+def cut_units(variant: Values) -> list[int]:
     return [int(unit) for unit in json.loads(variant["cut"])]
 
 
-def takable(run: Run, variant: Mapping[str, Any]) -> dict[str, str]:
+def takable(run: Run, variant: Values) -> dict[str, str]:
     """Variants behind a reported one that have a mask and weights of their own: id -> label;
     itself, or the trials of which it is the mean."""
     table = frame(run, "variants")
@@ -264,7 +265,7 @@ def named(run: Run) -> pd.DataFrame:
     return frame(run, "variants") if "pooled" in frame(run, "variants") else reported(run)
 
 
-def variant_label(run: Run, variant: dict[str, Any]) -> str:
+def variant_label(run: Run, variant: Values) -> str:
     """A variant in words, e.g. "FASP, 20 % cut"; said where it is predicted, and where chance alone
     gives the ranking that chose it."""
     if variant["variant"] == "dense":
@@ -275,7 +276,7 @@ def variant_label(run: Run, variant: dict[str, Any]) -> str:
     return track_of(run).label(variant) + marks
 
 
-def is_by_noise(run: Run, variant: Mapping[str, Any]) -> bool:
+def is_by_noise(run: Run, variant: Values) -> bool:
     """Whether a cut was chosen, not drawn, by what heads do to a harm that the dense model has not
     beyond chance."""
     axis = variant.get("target_axis")
@@ -286,7 +287,7 @@ def is_by_noise(run: Run, variant: Mapping[str, Any]) -> bool:
     return row is not None and phrasing.inside_null(row)
 
 
-def is_predicted(variant: Mapping[str, Any]) -> bool:
+def is_predicted(variant: Values) -> bool:
     """Whether a row of the variants, or one that was joined with it, is of a variant that nobody
     measured."""
     return bool(variant.get("predicted", False))
@@ -310,18 +311,18 @@ def method_label(run: Run, method: str) -> str:
     return track_of(run).whole if method == "dense" else words.method_name(method)
 
 
-def amount(run: Run, variant: dict[str, Any]) -> str:
+def amount(run: Run, variant: Values) -> str:
     """How much was cut, asked and realised, e.g. "6 of 32 heads (18.8 %; asked 20 %)"."""
     return track_of(run).amount(run, variant)
 
 
-def measured_on(run: Run, row: dict[str, Any] | None, split: str = REPORTED) -> str:
+def measured_on(run: Run, row: Values | None, split: str = REPORTED) -> str:
     """How a number was measured: on how many prompts or images, how often, judged by which
     model."""
     return track_of(run).measured_on(run, row, split)
 
 
-def caveat(run: Run, row: dict[str, Any] | None, split: str = REPORTED, more: str = "") -> str:
+def caveat(run: Run, row: Values | None, split: str = REPORTED, more: str = "") -> str:
     """The line under a chart made from such numbers."""
     track = track_of(run)
     own = track.benchmarks.intervals(row) if track.benchmarks else ""
@@ -397,7 +398,7 @@ class View:
         """How many groups any change may be named of."""
         return len(self.groups(known="delta"))
 
-    def way(self, measure: Measure, row: Mapping[str, Any]) -> str:
+    def way(self, measure: Measure, row: Values) -> str:
         """`phrasing.direction` of a change. The uncut model's worst-off and best-off group were
         picked among all, which it allows for."""
         picked = measure.metric in (self.reading.worst.metric, self.reading.best.metric)

@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.ids import at_level
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.kinds import (
@@ -68,7 +69,7 @@ def draw_along(
         )
 
 
-def draw_level(figure: go.Figure, choice: Choice, start: str, row: Mapping[str, Any]) -> None:
+def draw_level(figure: go.Figure, choice: Choice, start: str, row: Values) -> None:
     """A band across the whole chart, from a row of results."""
     look = {"fillcolor": choice.theme.band, "line_width": 0}
     if start != WORDS:
@@ -323,7 +324,7 @@ def _flags(run: Run, figure: go.Figure, choice: Choice, points: pd.DataFrame) ->
     )
 
 
-def _hover(run: Run, measure: Measure, row: dict[str, Any]) -> str:
+def _hover(run: Run, measure: Measure, row: Values) -> str:
     if row["method"] == "dense":
         return f"<b>{track_of(run).whole}</b><br>{measure.number(row['value'])}"
     head = f"<b>{words.method_name(row['method'])}</b>, {track_of(run).reached(run, row)}"

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.ids import at_level
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
@@ -174,7 +175,7 @@ def _reach(table: pd.DataFrame, column: str) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _short(run: Run, row: dict[str, Any]) -> str:
+def _short(run: Run, row: Values) -> str:
     level = track_of(run).level
     name, at = lookup.method_label(run, row["method"]), row[level.column]
     return name if row["method"] == "dense" or at == level.none else f"{name}, {level.say(at)}"
@@ -261,7 +262,7 @@ def _mark(figure: go.Figure, table: pd.DataFrame, name: str, **marker: Any) -> N
         silent(figure, table["value_q"], table["value"], **look)
 
 
-def _hover(run: Run, choice: Choice, row: dict[str, Any]) -> str:
+def _hover(run: Run, choice: Choice, row: Values) -> str:
     track, reading = track_of(run), lookup.reading(run, choice)
     lines = [
         f"<b>{lookup.variant_label(run, row)}</b>{track.mark(row)}",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts.kinds import dots, looks_of
 from engine.report.charts.panel import Choice, plain, wrapped
@@ -54,7 +54,7 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
     return table.rename(columns={"seeds needed": f"seeds needed for {GOOD:g}"})
 
 
-def icc_said(row: Mapping[str, Any]) -> str:
+def icc_said(row: Values) -> str:
     """E.g. "ICC 0.82 (0.71 to 0.90)"."""
     icc, low, high = (phrasing.correlation(row[name]) for name in ("ICC", "low", "high"))
     return f"ICC {icc} ({low} to {high})"

@@ -4,9 +4,7 @@ of each."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +12,7 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.ids import at_level
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import filter_layers, lookup
 from engine.report.charts.heat_map import cells, pickable, shape_of
@@ -42,7 +41,7 @@ def what_was_cut(run: Run, choice: Choice) -> Panel:
     return _heads(run, choice, variant)
 
 
-def share_cut(run: Run, variant: Mapping[str, Any]) -> tuple[np.ndarray, int]:
+def share_cut(run: Run, variant: Values) -> tuple[np.ndarray, int]:
     """How often each head of a variant is cut, 0 to 1 [units], and by how many models of it; its
     trained repeats where it has some, else itself."""
     table, total = lookup.frame(run, "variants"), run.n_units
@@ -56,7 +55,7 @@ def share_cut(run: Run, variant: Mapping[str, Any]) -> tuple[np.ndarray, int]:
     return cut.mean(axis=0), len(mine)
 
 
-def _heads(run: Run, choice: Choice, variant: dict[str, Any]) -> Panel:
+def _heads(run: Run, choice: Choice, variant: Values) -> Panel:
     """Rows are layers, layer 0 on top; an empty cell with a cross is cut."""
     share, models = share_cut(run, variant)
     heads = shape_of(run)[1]
@@ -138,7 +137,7 @@ def _where_said(run: Run, share: np.ndarray, models: int) -> str:
     return f"{text}."
 
 
-def _layers(run: Run, choice: Choice, variant: dict[str, Any]) -> Panel:
+def _layers(run: Run, choice: Choice, variant: Values) -> Panel:
     """Columns are layers from the input on: what is kept in colour, what is cut above it in
     grey."""
     table = filter_layers.survival(run, choice.method)

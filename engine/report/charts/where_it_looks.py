@@ -15,6 +15,7 @@ from PIL import Image, ImageColor
 from engine.classifiers.images.picture import GRAD_CAM, OCCLUSION
 from engine.core import words
 from engine.core.text import visible
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts.heat_map import bar_below
 from engine.report.charts.kinds import heading
@@ -27,7 +28,7 @@ from engine.report.palette import series_colours, style_of, theme
 SIDES = ("dense", "pruned")
 
 
-def class_chances(answer: Mapping[str, Any], choice: Choice) -> Panel:
+def class_chances(answer: Values, choice: Choice) -> Panel:
     """The probability of every class, dense beside pruned."""
     classes = [words.group_name(visible(name)) for name in answer["classes"]]
     figure = blank(choice, 110 + 44 * len(classes), "probability")
@@ -106,7 +107,7 @@ STRONGEST = 0.75
 """How much of the picture the strongest colour covers."""
 
 
-def where_it_looks(answer: Mapping[str, Any], choice: Choice) -> Panel:
+def where_it_looks(answer: Values, choice: Choice) -> Panel:
     """A map per model over the picture: wine red where a place speaks for the dense model's answer,
     blue where against.
 
@@ -132,7 +133,7 @@ def where_it_looks(answer: Mapping[str, Any], choice: Choice) -> Panel:
     )
 
 
-def full_colours(answer: Mapping[str, Any]) -> dict[str, float]:
+def full_colours(answer: Values) -> dict[str, float]:
     """The value of full colour on each model's map. One for both where values are log-odds, for
     they can be compared; each model's own for Grad-CAM, whose values are of different layers.
     """
@@ -160,7 +161,7 @@ def _table(maps: Mapping[str, np.ndarray]) -> pd.DataFrame:
     return parts[0].merge(parts[1], on=["row", "column"], how="outer")
 
 
-def _about_occlusion(answer: Mapping[str, Any], target: str) -> str:
+def _about_occlusion(answer: Values, target: str) -> str:
     return (
         f"Occlusion: how much the log-odds of {target}, the dense model's answer, fall when a "
         f"square of {answer['window']} × {answer['window']} of {answer['size']} pixels is hidden. "
@@ -170,7 +171,7 @@ def _about_occlusion(answer: Mapping[str, Any], target: str) -> str:
     )
 
 
-def _about_cam(answer: Mapping[str, Any], target: str) -> str:
+def _about_cam(answer: Values, target: str) -> str:
     read = {
         side: (
             f"{answer[side]['layer']}, {len(answer[side]['map'])} × {len(answer[side]['map'][0])}"
@@ -194,7 +195,7 @@ def _about_cam(answer: Mapping[str, Any], target: str) -> str:
 
 
 def _over(
-    answer: Mapping[str, Any],
+    answer: Values,
     values: np.ndarray,
     end: float,
     title: str,
@@ -255,7 +256,7 @@ PIXELS = 128
 """A side of what is drawn."""
 
 
-def overlays(answer: Mapping[str, Any], dark: bool) -> tuple[tuple[str, bytes], ...]:
+def overlays(answer: Values, dark: bool) -> tuple[tuple[str, bytes], ...]:
     """Each model's map over the picture: which model, and a PNG. answer: of
     `engine.report.one_input`."""
     ends = full_colours(answer)

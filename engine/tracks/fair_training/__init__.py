@@ -12,7 +12,6 @@ TRACK = TrackEntry(
     validate="request:validate_fair",
     run="run:run_fair_audit",
     screen="track:Fair",
-    verify="summary:recomputed",
     inspect="summary:inspected",
     summary="summary:Fair",
     embedded="presets:REQUESTS",

@@ -23,7 +23,7 @@ from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
 from engine.classifiers.tables import brought_warnings, input_notes, model_warnings, uncut_warnings
 from engine.core.errors import Fault, RequestError
 from engine.core.files import json_able
-from engine.core.types import Hooks
+from engine.core.types import Hooks, Values
 from engine.core.words import AXES
 from engine.stats.resampling import ALL_HARMED, LEVELLED, Difference
 from engine.store.runs import Store
@@ -221,7 +221,7 @@ def _weights(variants: pd.DataFrame) -> list[str]:
 
 
 def _bifp_settings(
-    settings: Mapping[str, Mapping[str, Any]], names: Iterable[str]
+    settings: Mapping[str, Values], names: Iterable[str]
 ) -> dict[str, dict[str, Any]]:
     """Settings of those methods that are BiFP, by name: as asked, else as declared."""
     found = {}

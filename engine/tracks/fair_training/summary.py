@@ -4,7 +4,6 @@ BiFP."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import pandas as pd
 from engine.classifiers.images import request
 from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
 from engine.classifiers.verification import TOLERANCE, again_from_answers, pooled_are_means
+from engine.core.types import Values
 from engine.core.words import AXES
 from engine.report.summary import Summary, ends, number, paid_most
 from engine.store.runs import Run
@@ -157,7 +157,7 @@ def _tradeoff(run: Run) -> list[str]:
 # numbers follow from what was stored.
 
 
-def inspected(given: Mapping[str, Any]) -> list[str]:
+def inspected(given: Values) -> list[str]:
     """Sentences; given: model, weights, size and device as a request has them. RequestError with
     every fault."""
     from engine.tracks.fair_training.training.masked import masked_filters_of  # loads torch

@@ -3,12 +3,13 @@ with."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from engine.core import words
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import by_group, filter_layers, flips, metric_curve, pareto
 from engine.report.charts.panel import Choice
@@ -77,13 +78,13 @@ INVENTED = {"avatars": DRAWN, "avatars-gap": DRAWN}
 """Axes of the faces that the project draws itself."""
 
 
-def does(run: Run, variant: Mapping[str, Any]) -> str:
+def does(run: Run, variant: Values) -> str:
     if not variant["n_cut"]:
         return f"Training on without a cut ({words.method_name(variant['method'])})"
     return f"Training with {track_of(run).cut_of(run, variant)} cut"
 
 
-def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
+def more(run: Run, choice: Choice, variant: Values) -> str:
     """That zeros save nothing, and that another axis was trained for."""
     found = [own.NOT_FASTER] if variant.get("units") == WEIGHTS and variant["n_cut"] else []
     if choice.measured != fair_axis(run) and variant["variant"] != "dense":
@@ -259,7 +260,7 @@ class Fair(ClassifierTrack):
             ]
         return [name for name in methods if not is_ablation(name)]
 
-    def cut_of(self, run: Run, variant: Mapping[str, Any]) -> str:
+    def cut_of(self, run: Run, variant: Values) -> str:
         units, realised = str(variant.get("units") or FILTERS), float(variant["realised"])
         of = (
             run.n_units
@@ -268,7 +269,7 @@ class Fair(ClassifierTrack):
         )
         return f"{variant['n_cut']:,.0f} of {of:,} {units}"
 
-    def label(self, variant: Mapping[str, Any]) -> str:
+    def label(self, variant: Values) -> str:
         name = words.method_name(variant["method"])
         return (
             name
@@ -276,12 +277,12 @@ class Fair(ClassifierTrack):
             else f"{name}, {self.level.say(variant['sparsity'])} cut"
         )
 
-    def mark(self, variant: Mapping[str, Any]) -> str:
+    def mark(self, variant: Values) -> str:
         """λ where it is a point of the sweep, and the seed."""
         swept = f", λ = {variant['strength']:g}" if variant.get("role") == "tradeoff" else ""
         return f"{swept}{super().mark(variant)}"
 
-    def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
+    def amount(self, run: Run, variant: Values) -> str:
         if not variant["n_cut"]:
             return "nothing"
         asked, realised = (
@@ -290,7 +291,7 @@ class Fair(ClassifierTrack):
         of = " of FLOPs" if variant.get("units") == FILTERS and equal_of(run) != FILTERS else ""
         return f"{self.cut_of(run, variant)} ({realised}{of}; asked {asked})"
 
-    def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
+    def reached(self, run: Run, variant: Values) -> str:
         if not variant["n_cut"]:
             return "nothing cut"
         faster = (

@@ -13,7 +13,6 @@ TRACK = TrackEntry(
     run="run:run_image_audit",
     screen="track:Filters",
     shelves="track:shelves",
-    verify="summary:recomputed",
     inspect="summary:inspected",
     summary="summary:Filters",
     embedded="experiments._base:REQUESTS",

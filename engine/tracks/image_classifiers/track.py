@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import pandas as pd
 
 from engine.core import words
 from engine.core.errors import RequestError
+from engine.core.types import Values
 from engine.models import catalog
 from engine.models.config_file import LARGEST
 from engine.report import phrasing
@@ -65,7 +65,7 @@ INVENTED = {"avatars": DRAWN, "avatars-gap": DRAWN}
 """Axes of the faces that the project draws itself."""
 
 
-def does(run: Run, variant: Mapping[str, Any]) -> str:
+def does(run: Run, variant: Values) -> str:
     return (
         f"Cutting {variant['n_cut']:.0f} of {int(run.meta['model']['n_filters'])} {units_of(run)}"
     )
@@ -228,10 +228,10 @@ class Filters(ClassifierTrack):
     def by_hand_said(self, run: Run) -> str:
         return "one model"
 
-    def label(self, variant: Mapping[str, Any]) -> str:
+    def label(self, variant: Values) -> str:
         return f"{words.method_name(variant['method'])}, {phrasing.factor(variant['speedup'])}"
 
-    def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
+    def amount(self, run: Run, variant: Values) -> str:
         reached = (
             f"{phrasing.factor(variant['achieved'])} fewer FLOPs, asked"
             f" {phrasing.factor(variant['speedup'])}"
@@ -239,7 +239,7 @@ class Filters(ClassifierTrack):
         cut = f"{self.cut_of(run, variant)} ({phrasing.percent(variant['realised'])}; {reached})"
         return cut if variant["variant"] != "dense" else "nothing"
 
-    def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
+    def reached(self, run: Run, variant: Values) -> str:
         asked, got = phrasing.factor(variant["speedup"]), phrasing.factor(variant["achieved"])
         return f"{got} (asked {asked}), {variant['n_cut']:.0f} of {run.n_units} {self.many} cut"
 

@@ -15,7 +15,6 @@ TRACK = TrackEntry(
     published="track:PUBLISHED",
     shelves="track:shelves",
     summary="summary:Heads",
-    verify="summary:recomputed",
     grow="growing:grow",
     check_growth="growing:check_growth",
     told="growing:told",

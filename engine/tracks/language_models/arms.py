@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from engine.core import words
-from engine.core.types import POOLED
+from engine.core.types import POOLED, Values
 from engine.report import in_words, phrasing
 from engine.tracks.language_models import context as contexts
 from engine.tracks.language_models import words as own
@@ -204,26 +204,26 @@ SAID = {"weights": "of weights zero", "layers": "of layers dropped", "bytes": "o
 """What a level is a share of, by what a method saves."""
 
 
-def arm_of(variant: Mapping[str, Any]) -> str:
+def arm_of(variant: Values) -> str:
     """The id of what stands in the dense model's place, of a row of the variants; "" for cuts of
     heads. Rows of an addition may lack the column."""
     arm = variant.get("arm")
     return arm if isinstance(arm, str) else ""
 
 
-def is_arm(variant: Mapping[str, Any]) -> bool:
+def is_arm(variant: Values) -> bool:
     """Whether a row of the variants is no cut of heads but a model of its own."""
     return bool(arm_of(variant))
 
 
-def _share(variant: Mapping[str, Any]) -> float:
+def _share(variant: Values) -> float:
     """What the level came to on this model; the level where that is not known, as in earlier
     audits."""
     reached = variant.get("realised")
     return float(variant["sparsity"] if reached is None or math.isnan(reached) else reached)
 
 
-def amount(variant: Mapping[str, Any]) -> str:
+def amount(variant: Values) -> str:
     """How much, e.g. "50 % of weights zero"; and what was asked, where whole weights came to
     something else."""
     asked = phrasing.percent(variant["sparsity"])
@@ -232,20 +232,20 @@ def amount(variant: Mapping[str, Any]) -> str:
     return f"{_amount(variant)} (asked: {asked})"
 
 
-def _amount(variant: Mapping[str, Any]) -> str:
+def _amount(variant: Values) -> str:
     share = phrasing.percent(_share(variant))
     if own.is_against(variant["method"]):
         return f"{share} fewer bytes" if variant["sparsity"] > 0 else "no smaller"
     return f"{share} {SAID[_saves(variant)]}"
 
 
-def label(variant: Mapping[str, Any]) -> str:
+def label(variant: Values) -> str:
     """E.g. "Wanda, 50 % of weights zero"."""
     name = words.method_name(variant["method"])
     return name if own.is_against(variant["method"]) else f"{name}, {_amount(variant)}"
 
 
-def does(variant: Mapping[str, Any]) -> str:
+def does(variant: Values) -> str:
     """What is done to the model, as a sentence's subject."""
     name, share = words.method_name(variant["method"]), phrasing.percent(_share(variant))
     if own.is_against(variant["method"]):
@@ -259,7 +259,7 @@ def does(variant: Mapping[str, Any]) -> str:
     return f"Setting {share} of the weights to zero with {name}"
 
 
-def made(variant: Mapping[str, Any]) -> str:
+def made(variant: Values) -> str:
     """What the model became, beside "Dense"."""
     name = words.method_name(variant["method"])
     if own.is_against(variant["method"]):
@@ -268,7 +268,7 @@ def made(variant: Mapping[str, Any]) -> str:
     return known.get(_saves(variant), "Weights set to zero")
 
 
-def of_request(request: Mapping[str, Any]) -> bool:
+def of_request(request: Values) -> bool:
     """Whether an audit compares cuts of heads with other ways to make the model smaller."""
     return bool(request.get("against")) or any(
         method in compressions() for method in request.get("methods") or ()
@@ -288,14 +288,14 @@ def has_own_levels(method: str) -> bool:
     )
 
 
-def instead(variant: Mapping[str, Any]) -> str:
+def instead(variant: Values) -> str:
     """What there is in place of a picture of heads."""
     if own.is_against(variant["method"]):
         return "No head: this is another checkpoint."
     return f"No head by itself: {amount(variant)}."
 
 
-def saves(variant: Mapping[str, Any], dense: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
+def saves(variant: Values, dense: Values, mine: Values) -> str:
     """What it does to the size, as a sentence's beginning."""
     saved = 1 - mine["bytes"] / dense["bytes"]
     if abs(saved) < 5e-4:
@@ -306,7 +306,7 @@ def saves(variant: Mapping[str, Any], dense: Mapping[str, Any], mine: Mapping[st
     )
 
 
-def size_note(variant: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
+def size_note(variant: Values, mine: Values) -> str:
     """What the numbers of size and time do not say."""
     if own.is_against(variant["method"]) or _saves(variant) == "layers":
         return "Time is measured with the model as it was loaded."
@@ -319,7 +319,7 @@ def size_note(variant: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
     )
 
 
-def untimed(variant: Mapping[str, Any]) -> str:
+def untimed(variant: Values) -> str:
     """Why its time says nothing, as the end of a sentence: it was computed in another format."""
     if own.is_against(variant["method"]) or _saves(variant) == "layers":
         return ""
@@ -329,7 +329,7 @@ def untimed(variant: Mapping[str, Any]) -> str:
     return f"its time says nothing, for {name} was computed in the model's own precision"
 
 
-def _saves(variant: Mapping[str, Any]) -> str:
+def _saves(variant: Values) -> str:
     """What its level is a share of; that of weights for a method that is no longer there."""
     method = compressions().get(variant["method"])
     return method.saves if method else "weights"

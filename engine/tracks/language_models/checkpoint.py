@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.audit.tracks import request_from
 from engine.core.errors import MaskError, refusal
-from engine.core.types import HeadMask
+from engine.core.types import HeadMask, Values
 from engine.report.charts import lookup
 from engine.store.runs import Run
 from engine.surgery.record import MaskRecord
@@ -29,13 +29,13 @@ PROBES = 8
 
 
 def write_checkpoint(
-    run: Run, variant: dict[str, Any], folder: Path, base: str | None = None
+    run: Run, variant: Values, folder: Path, base: str | None = None
 ) -> list[Path]:
     """A pruned variant, or an arm, as weights; base: where the run's model is now."""
     return (write_arm if is_arm(variant) else _write_cut)(run, variant, folder, base)
 
 
-def _write_cut(run: Run, variant: dict[str, Any], folder: Path, base: str | None) -> list[Path]:
+def _write_cut(run: Run, variant: Values, folder: Path, base: str | None) -> list[Path]:
     """Below `folder`: cut/, zeroed/, plain/, agreement.json. cut/ is smaller and loads
     with `load_cut`. zeroed/ loads anywhere; it is missing for heads set to their means where the
     architecture has no bias to hold these. plain/ is smaller and loads anywhere: where every layer
@@ -118,7 +118,7 @@ def _arm_of_plan(plan: PromptPlan, lm: LanguageModel, arm: str) -> LanguageModel
     return context.standing(arm)
 
 
-def write_arm(run: Run, variant: dict[str, Any], folder: Path, base: str | None) -> list[Path]:
+def write_arm(run: Run, variant: Values, folder: Path, base: str | None) -> list[Path]:
     """Below `folder`: model/ (weights as plain numbers, config and tokenizer; `from_pretrained`
     loads it anywhere), agreement.json. base: where the run's model is now. RequestError
     for another checkpoint, which is there already, and where weights are not the run's; MaskError
@@ -154,7 +154,7 @@ def write_arm(run: Run, variant: dict[str, Any], folder: Path, base: str | None)
 # mask.json of a variant that cuts heads: which, of which model, chosen how.
 
 
-def mask_record(run: Run, variant: dict[str, Any]) -> MaskRecord:
+def mask_record(run: Run, variant: Values) -> MaskRecord:
     """The record of one row of the variants table."""
     model, request = run.meta["model"], run.meta["request"]
     mask = HeadMask.from_units(model["n_layers"], model["n_heads"], lookup.cut_units(variant))

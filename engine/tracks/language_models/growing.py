@@ -40,7 +40,7 @@ from engine.audit.tracks import track_of_run
 from engine.core.errors import Fault, RequestError, refusal, unknown
 from engine.core.files import json_able
 from engine.core.ids import exact_count
-from engine.core.types import POOLED, Hooks, digest_of
+from engine.core.types import POOLED, Hooks, Values, digest_of
 from engine.core.words import axis_name
 from engine.data.benchmarks.base import FEWEST, WHERE, Benchmark, load_benchmarks
 from engine.report.charts import lookup
@@ -274,7 +274,7 @@ _NOTHING = Guess(math.nan, math.nan, math.nan)
 GUESSED = ("predicted", "predicted_low", "predicted_high")
 
 
-def _said(number: str, guess: Guess, row: dict[str, Any], ends: Sequence[str]) -> dict[str, Any]:
+def _said(number: str, guess: Guess, row: Values, ends: Sequence[str]) -> dict[str, Any]:
     """What is told of one number: predicted and measured, the latter in these columns of a row."""
     measured = Guess(*(row[end] for end in ends)).named("measured", "low", "high")
     return {"number": number, **guess.named(*GUESSED), **measured}
@@ -647,7 +647,7 @@ def _on_items(audit: Audit, cuts: Sequence[tuple[int, ...]]) -> Place:
 
 
 def _transfer_place(
-    row: dict[str, Any], dense: dict[str, Any], detectable: float, levels: list[float], n: int
+    row: Values, dense: Values, detectable: float, levels: list[float], n: int
 ) -> Place:
     """From levels and changes to per cent of the dense level."""
     found, before = per_cent(pd.DataFrame([row]), dense).iloc[0], float(dense["value"])

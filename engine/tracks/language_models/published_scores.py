@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ import pandas as pd
 from engine.audit.fields import attempt
 from engine.core.errors import Fault, RequestError, refusal
 from engine.core.ids import exact_count
-from engine.core.types import POOLED
+from engine.core.types import POOLED, Values
 from engine.data.tables import text_of
 from engine.stats.reliability import (
     correlation,
@@ -287,7 +287,7 @@ def _axis_of(name: str) -> str:
     return name[len(START) : -len(END)] if name.startswith(START) and name.endswith(END) else ""
 
 
-def _rows(model: str, part: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+def _rows(model: str, part: Values) -> list[tuple[Any, ...]]:
     axes = {axis: values for name, values in part.items() if (axis := _axis_of(name))}
     return [
         (model, axis, head, POOLED, bias, ppl)
@@ -297,7 +297,7 @@ def _rows(model: str, part: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     ]
 
 
-def _faults(where: str, model: str, part: Mapping[str, Any]) -> list[Fault]:
+def _faults(where: str, model: str, part: Values) -> list[Fault]:
     """What is wrong with the lists of one model that are read."""
     read = {name: values for name, values in part.items() if _axis_of(name) or name == PPL}
     faults = []

@@ -3,7 +3,6 @@ heavy loads."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -931,7 +930,7 @@ QUICK = Quick(quick_request, words.quick_words(FIRST["max_prompts"]))
 # What a language model is, before an audit of its heads is asked for.
 
 
-def inspected(given: Mapping[str, Any]) -> list[str]:
+def inspected(given: Values) -> list[str]:
     """Sentences; given: model, revision and device as a request has them. RequestError with the
     model's faults."""
     from engine.models.checkpoint import heads_said

@@ -4,14 +4,14 @@ variant. Below: stored benchmarks, and whether the run's numbers follow from wha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from engine.core import words
-from engine.core.types import Window
+from engine.core.types import Values, Window
 from engine.core.words import AXES
 from engine.report import in_words, phrasing
 from engine.report.charts import lookup
@@ -229,7 +229,7 @@ def _bias(table: pd.DataFrame, metric: str) -> float:
 # The plain words in which an audit of a language model is told.
 
 
-def does(run: Run, variant: Mapping[str, Any]) -> str:
+def does(run: Run, variant: Values) -> str:
     if arms.is_arm(variant):
         return arms.does(variant)
     return f"Cutting {int(variant['n_cut'])} of {run.n_units} heads"
@@ -248,7 +248,7 @@ def harm(run: Run, choice: Choice) -> str:
     return f"the bias by {words.axis_name(choice.measured)}"
 
 
-def beyond(run: Run, choice: Choice, row: Mapping[str, Any]) -> str:
+def beyond(run: Run, choice: Choice, row: Values) -> str:
     """Where single words of the prompts, and not the groups, may be behind it."""
     high = row.get("group_null_high", math.nan)
     if math.isfinite(high) and row["value"] <= high:
@@ -257,7 +257,7 @@ def beyond(run: Run, choice: Choice, row: Mapping[str, Any]) -> str:
     return ""
 
 
-def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
+def more(run: Run, choice: Choice, variant: Values) -> str:
     """That nothing follows where chance, or words of the prompts, may make the uncut model's bias;
     that judges do not agree. Then what people's labels say, and that a chat model was read raw."""
     if unusable(run, variant):
@@ -270,7 +270,7 @@ def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     return " ".join(filter(None, [text, *judged, raw]))
 
 
-def unusable(run: Run, variant: Mapping[str, Any]) -> str:
+def unusable(run: Run, variant: Values) -> str:
     """Said in place of a verdict on what predicts worse than a guess; "" for every other
     variant."""
     return own.unusable(does(run, variant)) if _is_lost(run, str(variant["variant"])) else ""

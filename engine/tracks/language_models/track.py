@@ -3,14 +3,14 @@ perplexity."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from engine.core import words
-from engine.core.types import READINGS
+from engine.core.types import READINGS, Values
 from engine.models import catalog
 from engine.report import phrasing
 from engine.report.charts import cost, flips, lookup, pareto
@@ -427,33 +427,33 @@ class Heads(Track):
         )
         return f"{counted} of {source}"
 
-    def label(self, variant: Mapping[str, Any]) -> str:
+    def label(self, variant: Values) -> str:
         if arms.is_arm(variant):
             return arms.label(variant)
         return (
             f"{words.method_name(variant['method'])}, {phrasing.percent(variant['sparsity'])} cut"
         )
 
-    def mark(self, variant: Mapping[str, Any]) -> str:
+    def mark(self, variant: Values) -> str:
         return "" if pd.isna(variant["gamma"]) else f", γ = {variant['gamma']:g}"
 
-    def cut_of(self, run: Run, variant: Mapping[str, Any]) -> str:
+    def cut_of(self, run: Run, variant: Values) -> str:
         return arms.amount(variant) if arms.is_arm(variant) else super().cut_of(run, variant)
 
-    def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
+    def amount(self, run: Run, variant: Values) -> str:
         if arms.is_arm(variant):
             return arms.amount(variant)
         asked, realised = (phrasing.percent(variant[name]) for name in ("sparsity", "realised"))
         more = "" if asked == realised else f"; asked {asked}"
         return f"{int(variant['n_cut'])} of {run.n_units} heads ({realised}{more})"
 
-    def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
+    def reached(self, run: Run, variant: Values) -> str:
         if arms.is_arm(variant):
             return arms.amount(variant)
         asked, realised = (phrasing.percent(variant[name]) for name in ("sparsity", "realised"))
         return f"{asked} asked, {variant['n_cut']:.0f} of {run.n_units} heads cut ({realised})"
 
-    def measured_on(self, run: Run, row: Mapping[str, Any] | None, split: str) -> str:
+    def measured_on(self, run: Run, row: Values | None, split: str) -> str:
         request = run.meta["request"]
         if benchmarks.is_benchmark(row):
             one = scored_benchmarks()[str(row["metric"]).removeprefix(PREFIX)]
@@ -480,7 +480,7 @@ class Heads(Track):
             return benchmarks.flips(run, choice, choice.reading.removeprefix(PREFIX))
         return examples.flips(run, choice)
 
-    def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:
+    def caveat(self, run: Run, choice: Choice, row: Values | None) -> str:
         return lookup.caveat(run, row, more=own.JUDGE)
 
     def notes(self, run: Run) -> list[str]:

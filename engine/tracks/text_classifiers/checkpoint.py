@@ -12,7 +12,7 @@ import numpy as np
 from engine.classifiers.tables import first_repeat, kept_weights
 from engine.core.errors import Fault, MaskError, RequestError
 from engine.core.files import write_json
-from engine.core.types import HeadMask
+from engine.core.types import HeadMask, Values
 from engine.store.runs import Run
 from engine.surgery.record import MaskRecord
 
@@ -24,7 +24,7 @@ TOLERANCE = 1e-3
 
 
 def write_checkpoint(
-    run: Run, variant: dict[str, Any], folder: Path, base: str | None = None
+    run: Run, variant: Values, folder: Path, base: str | None = None
 ) -> list[Path]:
     """Below `folder`: config.json, weights, tokenizer, mask.json (loads with
     `load_cut_classifier`), agreement.json.
@@ -55,7 +55,7 @@ def write_checkpoint(
     return sorted(folder.iterdir())
 
 
-def cut_classifier(run: Run, seed: dict[str, Any], mask: Any, base: str | None) -> Any:
+def cut_classifier(run: Run, seed: Values, mask: Any, base: str | None) -> Any:
     """The classifier of one seed without its heads: fine-tuned after the cut, or the full model's
     weights cut."""
     from engine.surgery.filters.graph import with_weights
@@ -128,7 +128,7 @@ SETTINGS = (
 """Fields of the request that decide which heads are cut and what the cut model is worth."""
 
 
-def mask_record(run: Run, variant: dict[str, Any]) -> MaskRecord:
+def mask_record(run: Run, variant: Values) -> MaskRecord:
     """The record of one seed's row of the variants table. RequestError for a row that is no seed's,
     or cuts nothing."""
     if not variant["cut"] or not variant["n_cut"]:

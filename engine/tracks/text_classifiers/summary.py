@@ -11,6 +11,7 @@ import pandas as pd
 from sklearn.metrics import accuracy_score, matthews_corrcoef
 
 from engine.classifiers.verification import again_from_answers, again_from_tried, pooled_are_means
+from engine.core.types import Values
 from engine.core.words import AXES
 from engine.report.summary import Summary, ends, number, paid_most
 from engine.store.runs import Run
@@ -97,7 +98,7 @@ def _classes(run: Run) -> list[str]:
     )
 
 
-def _level(row: dict[str, Any]) -> str:
+def _level(row: Values) -> str:
     """One arm at one sparsity."""
     flat = f"  ! {row['degenerate']} predict one class only" if row["degenerate"] else ""
     word = row["word"] or "too few seeds"

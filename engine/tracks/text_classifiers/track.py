@@ -3,14 +3,14 @@ tickets, who pays."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import pandas as pd
 
 from engine.core import words
+from engine.core.types import Values
 from engine.models import catalog
 from engine.report import in_words, phrasing
 from engine.report.charts import by_group, cost, flips, lookup, metric_curve, pareto
@@ -87,11 +87,11 @@ INVENTED = {
 """Axes of the texts that the project writes itself."""
 
 
-def does(run: Run, variant: Mapping[str, Any]) -> str:
+def does(run: Run, variant: Values) -> str:
     return f"Cutting {variant['n_cut']:.0f} of {run.n_units} heads"
 
 
-def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
+def more(run: Run, choice: Choice, variant: Values) -> str:
     """Whether the cut model is as good as the full one on all texts, for whom alone it is not, and
     why that is open."""
     always = of_any(run, choice, variant)
@@ -320,13 +320,13 @@ class Tickets(ClassifierTrack):
             if any(a == b for a, b in zip(mine, arm_of(method), strict=True))
         ]
 
-    def label(self, variant: Mapping[str, Any]) -> str:
+    def label(self, variant: Values) -> str:
         return (
             f"{words.method_name(variant['method'])},"
             f" {phrasing.percent(float(variant['sparsity']))} cut"
         )
 
-    def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
+    def amount(self, run: Run, variant: Values) -> str:
         if not variant["n_cut"]:
             return "nothing"
         asked, realised = (
@@ -334,7 +334,7 @@ class Tickets(ClassifierTrack):
         )
         return f"{variant['n_cut']:.0f} of {run.n_units} heads ({realised}; asked {asked})"
 
-    def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
+    def reached(self, run: Run, variant: Values) -> str:
         asked, realised = (
             phrasing.percent(round(float(variant[name]), 4)) for name in ("sparsity", "realised")
         )

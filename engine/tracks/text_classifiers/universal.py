@@ -13,7 +13,7 @@ did is not done again.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -25,7 +25,7 @@ from engine.audit.session import Executor, Local
 from engine.audit.tracks import request_from
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.ids import at_level
-from engine.core.types import POOLED, Hooks
+from engine.core.types import POOLED, Hooks, Values
 from engine.store.runs import Run, Store
 from engine.store.tables import where
 from engine.tracks.text_classifiers.arms import dense_trials
@@ -254,9 +254,7 @@ def _measures(context: TextContext, full: Sequence[TextShard]) -> Measures:
     return Measures(context.texts, context.table(TEST), (), given)
 
 
-def _change(
-    context: TextContext, measures: Measures, shards: Sequence[TextShard]
-) -> Mapping[str, Any]:
+def _change(context: TextContext, measures: Measures, shards: Sequence[TextShard]) -> Values:
     """How a mask differs from the full model on the same texts, with an interval over trials and
     texts."""
     table = measures.variant(context.exact(shards)).pooled("mask").results

@@ -3,7 +3,7 @@ read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from engine.audit.experiments import (
 )
 from engine.audit.request import Request
 from engine.core import words
+from engine.core.types import Values
 from engine.data.images.load import look_images
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
@@ -73,7 +74,7 @@ class FairExperiment(Experiment):
     draws: tuple[Callable[[Run, Choice], Panel], ...]
     methods: tuple[str, ...] = SHOWN_FOR_MOBILENET
     """What `quick` trains in the paper's setting; on the paper's data one audit answers all."""
-    asks: Mapping[str, Any] = field(default_factory=dict)
+    asks: Values = field(default_factory=dict)
     """Fields of its requests in the paper's setting."""
     model: str = RESNET
     stated: tuple[Stated, ...] = ()

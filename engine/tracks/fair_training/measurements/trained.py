@@ -26,7 +26,7 @@ from engine.classifiers.images.dense import (
 )
 from engine.core.errors import MaskError
 from engine.core.ids import rng
-from engine.core.types import digest_of
+from engine.core.types import Values, digest_of
 from engine.models.load_image_classifier import Classifier
 from engine.store.tables import curve_arrays, pack, within
 from engine.surgery.filters.graph import COUNTED, cut_filters, filter_graph, gated, with_weights
@@ -187,7 +187,7 @@ def must_be_zero(
     return zeros_of(weights, model)
 
 
-def zeros_of(weights: Mapping[str, Any], model: nn.Module) -> int:
+def zeros_of(weights: Values, model: nn.Module) -> int:
     """How many parameters (batch norm's statistics are none) are exactly zero."""
     return sum(int((np.asarray(weights[name]) == 0).sum()) for name, _ in model.named_parameters())
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.ids import at_level
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import cost, lookup
 from engine.report.charts.classifier_lookup import trials_said
@@ -115,7 +115,7 @@ def short(method: str) -> str:
     return words.method_name(method).replace("BiFP-str without", "without")
 
 
-def stated(measure: Measure, row: dict[str, Any]) -> str:
+def stated(measure: Measure, row: Values) -> str:
     """A difference with its interval, e.g. "−0.094 (−0.140 to −0.048)"."""
     if not (math.isfinite(row["low"]) and math.isfinite(row["high"])):
         return f"{measure.signed(row['value'])} ({phrasing.no_interval('images')})"

@@ -4,7 +4,6 @@ method, both together."""
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +11,7 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.ids import at_level
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_said
@@ -443,7 +443,7 @@ def _bars(run: Run, choice: Choice, volumes: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def _volume(row: dict[str, Any]) -> str:
+def _volume(row: Values) -> str:
     return phrasing.with_interval(row["value"], row["low"], row["high"], few="seeds")
 
 
@@ -497,7 +497,7 @@ def _tradeoff_answer(
     return f"At {at} cut: {first}", " ".join(parts)
 
 
-def _area_against(row: dict[str, Any]) -> str:
+def _area_against(row: Values) -> str:
     """The area of one method minus that of the method it is compared with, seed by seed."""
     name, base = words.method_name(row["method"]), words.method_name(row["base"])
     ends = phrasing.with_interval(

@@ -7,7 +7,7 @@ On the paper's own data set where it is given, with the paper's model and hyper-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from engine.audit.experiments import (
 from engine.audit.request import Request
 from engine.classifiers.groups import OVO, OVR
 from engine.classifiers.images.request import images_of
+from engine.core.types import Values
 from engine.data.images.changes import CAT_AND_DOG, COLUMN, WITH, WITHOUT
 from engine.data.images.load import ImageSet, look_images
 from engine.report import phrasing
@@ -288,7 +289,7 @@ class FilterExperiment(Experiment):
     retrains: bool = False
     """Whether its data are changed, so that the dense model must be trained on the changed data
     first."""
-    parts: tuple[Mapping[str, Any], ...] = ({},)
+    parts: tuple[Values, ...] = ({},)
     """What differs between its requests: fields of an ImageRequest, one mapping per request."""
     stated: tuple[Stated, ...] = ()
     reads: Callable[[Run], Iterable[Finding]] = lambda run: changes_of_auc(run)
@@ -432,11 +433,11 @@ class FilterExperiment(Experiment):
         start = {"rate": 1e-3, "batch": 64, "epochs": 3}
         return {**start, "body_share": 0.1} if preset.start else {**start, "epochs": 10}
 
-    def _title(self, base: ImageRequest, part: Mapping[str, Any]) -> str:
+    def _title(self, base: ImageRequest, part: Values) -> str:
         return f"{self.name}: {Path(base.model).name} on {Path(base.data).name}"
 
 
-def auc_of(run: Run, variant: str, group: str) -> Mapping[str, Any]:
+def auc_of(run: Run, variant: str, group: str) -> Values:
     """AUC of a variant on a subgroup of the first axis, on all images (""), or the mean of the
     affected classes."""
     axis = run.meta["request"]["axes"][0]
@@ -471,7 +472,7 @@ def affected(run: Run) -> tuple[str, ...]:
     return (named,) if isinstance(named, str) else tuple(named or usual)
 
 
-def _flat(settings: Mapping[str, Any]) -> dict[str, str]:
+def _flat(settings: Values) -> dict[str, str]:
     """What the paper's tables set of a request, by name: "autobot rate", "retrain epochs"."""
     parts = {**settings["method_settings"], "retrain": settings["retrain"]}
     parts |= {f"PW of {name}": given for name, given in settings["pw"].items()}

@@ -11,6 +11,7 @@ import pandas as pd
 
 from engine.core import words
 from engine.core.ids import at_level
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import bench, by_group, lookup
 from engine.report.charts.heat_map import bar_above
@@ -109,7 +110,7 @@ def _table(run: Run, choice: Choice, off: Units) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-def _hover(row: dict[str, Any]) -> str:
+def _hover(row: Values) -> str:
     score = f"score {phrasing.number(row['score'])}" if np.isfinite(row["score"]) else ""
     return hover(
         row["filter"], f"place {row['place']} of its layer", score, "off" if row["off"] else "on"

@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.ids import at_level
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import DENSE, groups_in_order, paid_most, trials_said
@@ -350,7 +351,7 @@ def _ablation_answer(measure: Measure, table: pd.DataFrame, group: str) -> str:
     return f"{start}."
 
 
-def _switch(row: dict[str, Any]) -> str:
+def _switch(row: Values) -> str:
     if (row["part"], row["place"]) == (PW, "both"):
         return "the whole PW loss"
     return f"{own.loss_name(row['part'])} {own.PLACES[row['place']]}"

@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.ids import at_level
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import DENSE, axis_note, groups_in_order, paid_most
@@ -244,7 +245,7 @@ def _stars(
     add_points(figure, x, y, texts, marker, showlegend=False, cliponaxis=False)
 
 
-def _degenerate_said(run: Run, row: dict[str, Any]) -> str:
+def _degenerate_said(run: Run, row: Values) -> str:
     return f"<b>{arm_name(row['base'], row['loss'])}</b>, {row['speedup']:g}×<br>{_wrong(run, row)}"
 
 
@@ -273,7 +274,7 @@ def _is_far(table: pd.DataFrame) -> bool:
     return bool(table["speedup"].min() > FAR)
 
 
-def _wrong(run: Run, row: dict[str, Any]) -> str:
+def _wrong(run: Run, row: Values) -> str:
     trials = phrasing.count(int(run.meta["request"]["trials"]), "trial")
     return f"{int(row['degenerate'])} of {trials} predict{'s' * (row['degenerate'] == 1)} one class"
 
@@ -401,7 +402,7 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def _measured(row: dict[str, Any]) -> str:
+def _measured(row: Values) -> str:
     return f"{row['speedup']:.2f}× ({row['speedup_low']:.2f} to {row['speedup_high']:.2f})"
 
 

@@ -11,6 +11,7 @@ from engine.core import words
 from engine.core.errors import Fault, RequestError, each, refusal, unknown
 from engine.core.files import explained, json_able
 from engine.core.text import one_line
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.contents import default_choice
@@ -134,7 +135,7 @@ def _labels(run: Run, given: str) -> tuple[str, dict[str, dict[str, str]]]:
     return check_labeller(name), read_labels(run, Path(path))
 
 
-def _line(row: dict[str, Any]) -> str:
+def _line(row: Values) -> str:
     change, judge = (f"{row[name]:+.3f}" for name in ("delta", "judge_delta"))
     span = ends(row["delta_low"], row["delta_high"], "+.3f")
     start = f"  {one_line(row['group']):<34} {row['n']:>4} pairs"

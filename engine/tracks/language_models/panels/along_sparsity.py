@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.ids import at_level, is_level
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
@@ -401,7 +402,7 @@ def _chosen(run: Run, choice: Choice, table: pd.DataFrame) -> dict[str, Any] | N
 
 
 def _arms_answer(
-    run: Run, table: pd.DataFrame, row: dict[str, Any] | None, found: Pairs | None, what: str
+    run: Run, table: pd.DataFrame, row: Values | None, found: Pairs | None, what: str
 ) -> tuple[str, str]:
     """The chosen variant, and every other way that takes about as much beside the cut of heads;
     then what each does to the dense model's bias, and each difference."""
@@ -517,11 +518,11 @@ class Pairs:
     """The cut of heads that others are compared with (a row of the sizes), and the others with
     columns of the pair."""
 
-    reference: dict[str, Any]
+    reference: Values
     others: pd.DataFrame
 
 
-def closest(table: pd.DataFrame, row: dict[str, Any], what: str) -> pd.DataFrame:
+def closest(table: pd.DataFrame, row: Values, what: str) -> pd.DataFrame:
     """Of every other method the variant that is closest in `what`, the closest method first;
     pair_as_much says whether it takes about as much."""
     far = (table[what] - row[what]).abs()
@@ -531,7 +532,7 @@ def closest(table: pd.DataFrame, row: dict[str, Any], what: str) -> pd.DataFrame
     return found[found["method"] != row["method"]].drop(columns="far")
 
 
-def cut_beside(table: pd.DataFrame, chosen: dict[str, Any], what: str) -> dict[str, Any] | None:
+def cut_beside(table: pd.DataFrame, chosen: Values, what: str) -> Values | None:
     """The chosen variant where it is a cut of heads, else the cut of heads that is closest to it,
     if there is one."""
     heads = table[~lookup.stands_instead(table)]
@@ -541,7 +542,7 @@ def cut_beside(table: pd.DataFrame, chosen: dict[str, Any], what: str) -> dict[s
 
 
 def pairs_of(
-    run: Run, choice: Choice, table: pd.DataFrame, chosen: dict[str, Any], what: str
+    run: Run, choice: Choice, table: pd.DataFrame, chosen: Values, what: str
 ) -> Pairs | None:
     """The chosen variant, or the cut of heads that is closest to it, and the closest variant of
     every other way.
@@ -629,7 +630,7 @@ def each(run: Run, pairs: Pairs) -> str:
     return f"Bias minus that of {lookup.variant_label(run, pairs.reference)}: {'; '.join(said)}."
 
 
-def _clear(row: dict[str, Any]) -> str:
+def _clear(row: Values) -> str:
     """ "fell" or "rose" where way and cut differ clearly, else ""."""
     kind = phrasing.direction({name: row[START + name] for name in _ENDS})
     return kind if kind in ("fell", "rose") and row["pair_null_q"] <= SURE else ""

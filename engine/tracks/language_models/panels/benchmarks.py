@@ -3,7 +3,6 @@ answer changed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeGuard
 
@@ -12,6 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.types import Values
 from engine.data.benchmarks.base import readers
 from engine.report import phrasing
 from engine.report.charts import lookup
@@ -46,7 +46,7 @@ INTERVALS = (
 )
 
 
-def is_benchmark(row: Mapping[str, Any] | None) -> TypeGuard[Mapping[str, Any]]:
+def is_benchmark(row: Values | None) -> TypeGuard[Values]:
     """Whether a row of the results is of a published test."""
     return row is not None and str(row.get("metric", "")).startswith(PREFIX)
 
@@ -122,7 +122,7 @@ def _figure(run: Run, choice: Choice, one: ScoredBenchmark, pairs: pd.DataFrame)
 
 
 def _said(
-    run: Run, choice: Choice, variant: dict[str, Any], one: ScoredBenchmark, rows: pd.DataFrame
+    run: Run, choice: Choice, variant: Values, one: ScoredBenchmark, rows: pd.DataFrame
 ) -> tuple[str, str, str]:
     """The answer, what must be kept in mind with it, and what the groups and the other numbers
     say."""
@@ -146,7 +146,7 @@ def _said(
     return answer, " ".join(filter(None, (side, _could(after)))), " ".join(filter(None, more))
 
 
-def _change(row: dict[str, Any]) -> str:
+def _change(row: Values) -> str:
     """Whether the change is told from chance, after correction for all variants."""
     if not np.isfinite(row["delta_q"]):
         return "too few items for a verdict"
@@ -159,7 +159,7 @@ def _change(row: dict[str, Any]) -> str:
     )
 
 
-def _alike(one: ScoredBenchmark, dense: dict[str, Any]) -> str:
+def _alike(one: ScoredBenchmark, dense: Values) -> str:
     """Said where the model does not know the words that differ; "" where it knows nearly all."""
     if dense["alike"] <= dense["n"] / 100:
         return ""
@@ -170,7 +170,7 @@ def _alike(one: ScoredBenchmark, dense: dict[str, Any]) -> str:
     )
 
 
-def _side(one: ScoredBenchmark, dense: dict[str, Any]) -> str:
+def _side(one: ScoredBenchmark, dense: Values) -> str:
     """Where the uncut value lies beside what no preference gives."""
     where = phrasing.null_side(dense)
     if not where:
@@ -184,7 +184,7 @@ def _side(one: ScoredBenchmark, dense: dict[str, Any]) -> str:
     return f"Without a preference, chance gives {band}."
 
 
-def _could(row: dict[str, Any]) -> str:
+def _could(row: Values) -> str:
     """What could have been found."""
     if not np.isfinite(row["detectable"]):
         return ""
@@ -345,7 +345,7 @@ def _margin(scored: Scored, at: int, role: str, roles: list[str]) -> float:
     return float(abs(scored.per_token(role)[at] - max(others)))
 
 
-def _example(one: ScoredBenchmark, row: dict[str, Any]) -> dict[str, Any]:
+def _example(one: ScoredBenchmark, row: Values) -> dict[str, Any]:
     texts, told = row["texts"], {side: one.roles[row[side]] for side in ("before", "after")}
     by = {
         side: f", by {phrasing.number(row[f'{side}_sure'])} {one.sure}" if one.sure else ""

@@ -4,8 +4,7 @@ what cuts it."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -13,6 +12,7 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.ids import exact_count, rng
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
@@ -94,7 +94,7 @@ def _answer(run: Run, choice: Choice, effects: pd.DataFrame) -> str:
     return f"{NOT_SUPPORTED} {said}" if null_warning(run, choice) else said
 
 
-def _interval(row: Mapping[str, Any]) -> str:
+def _interval(row: Values) -> str:
     return (
         f" ({phrasing.signed(row['low'])} to {phrasing.signed(row['high'])})"
         if math.isfinite(row["low"])
@@ -102,7 +102,7 @@ def _interval(row: Mapping[str, Any]) -> str:
     )
 
 
-def _is_sure(row: Mapping[str, Any]) -> bool:
+def _is_sure(row: Values) -> bool:
     """Told from zero: at a false discovery rate of 5 % over all heads where that is known, else by
     its interval."""
     if math.isfinite(row["q"]):
@@ -148,7 +148,7 @@ def _dots(table: pd.DataFrame, choice: Choice) -> go.Figure:
     return figure
 
 
-def _named(row: Mapping[str, Any], choice: Choice, with_estimator: bool) -> str:
+def _named(row: Values, choice: Choice, with_estimator: bool) -> str:
     """An axis, and below it how the effect was found."""
     if not with_estimator:
         return wrapped(words.axis_name(row["axis"]), 24)
@@ -159,11 +159,11 @@ def _named(row: Mapping[str, Any], choice: Choice, with_estimator: bool) -> str:
     return f"{wrapped(words.axis_name(row['axis']), 24)}<br>{small}"
 
 
-def _estimator(row: Mapping[str, Any]) -> str:
+def _estimator(row: Values) -> str:
     return f"by {own.estimator_name(row['estimator'])}" if row["estimator"] else "mean of seeds"
 
 
-def _hover(row: Mapping[str, Any]) -> str:
+def _hover(row: Values) -> str:
     q = f"q = {phrasing.number(row['q'])}" if math.isfinite(row["q"]) else ""
     numbers = f"{phrasing.signed(row['value'])}{_interval(row)}"
     return hover(
@@ -257,7 +257,7 @@ def _protected(run: Run, choice: Choice, unit: int, table: pd.DataFrame) -> str:
     return f"No: {stands}, and γ = {gamma:g} protects the first {first} only."
 
 
-def _loss(run: Run, row: Mapping[str, Any]) -> str:
+def _loss(run: Run, row: Values) -> str:
     """z_ppl is perplexity on minus off: with the sign turned, what switching it off alone does."""
     change = phrasing.signed(-row["value"], True)
     text = f"Perplexity {change}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,7 @@ import plotly.graph_objects as go
 from engine.core import words
 from engine.core.errors import RequestError, unknown
 from engine.core.ids import is_level
-from engine.core.types import POOLED
+from engine.core.types import POOLED, Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
@@ -245,7 +244,7 @@ def _discoveries(table: pd.DataFrame, score: str) -> str:
     )
 
 
-def _picture_answer(run: Run, choice: Choice, variant: dict[str, Any], table: pd.DataFrame) -> str:
+def _picture_answer(run: Run, choice: Choice, variant: Values, table: pd.DataFrame) -> str:
     gamma, n_critical = gamma_of(run, choice), int(table["critical"].sum())
     parts = []
     if math.isfinite(gamma):
@@ -283,7 +282,7 @@ def _cut_said(cut: pd.DataFrame, table: pd.DataFrame) -> str:
     return f": {few} add bias, {rest} have no clear effect" if few else ", none with a clear effect"
 
 
-def _ties_said(variant: dict[str, Any]) -> str:
+def _ties_said(variant: Values) -> str:
     """How many heads a tie decided; "" where none, or where the run does not say."""
     tied = [int(variant.get(name) or 0) for name in ("tied_protected", "tied_cut")]
     return (
@@ -455,7 +454,7 @@ def _hovers(table: pd.DataFrame, score: str) -> list[str]:
     )
 
 
-def _status(row: dict[str, Any]) -> str:
+def _status(row: Values) -> str:
     text = "<br>critical for perplexity: protected by FASP" if row["critical"] else ""
     text += "<br>protected by you" if row.get("held") else ""
     return text + ("<br><b>cut in this variant</b>" if row["cut"] else "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.types import Values
 from engine.report import in_words, phrasing
 from engine.report.charts import lookup
 from engine.report.charts.kinds import dots, looks_of
@@ -59,7 +59,7 @@ def opinions(run: Run, choice: Choice) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _row(cut: Mapping[str, Any], dense: Mapping[str, Any]) -> dict[str, Any]:
+def _row(cut: Values, dense: Values) -> dict[str, Any]:
     levels = {"dense": dense["value"], "value": cut["value"]}
     return {**levels, **{name: cut[name] for name in _DELTA}, "seen": phrasing.direction(cut)}
 
@@ -83,7 +83,7 @@ def judges(run: Run, choice: Choice) -> Panel:
     )
 
 
-def disagreement(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
+def disagreement(run: Run, choice: Choice, variant: Values) -> str:
     """What must be said beside the measured axis' change where another judge sees another sign, or
     none; "" where all see the same."""
     if variant["variant"] == "dense":
@@ -286,7 +286,7 @@ def _changes(rows: list[dict[str, Any]]) -> str:
     return f"{start}; the judge says {judge}."
 
 
-def _name(row: dict[str, Any]) -> str:
+def _name(row: Values) -> str:
     return words.quoted(row["group"]) if row["group"] != ALL else "all texts together"
 
 

@@ -4,12 +4,12 @@ where it was tried."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from engine.core import words
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import bench, by_group
 from engine.report.charts.heat_map import head_grid, mark
@@ -85,7 +85,7 @@ def _alone(run: Run, found: Known | None, axis: str) -> pd.DataFrame:
     return table
 
 
-def _hover(run: Run, row: dict[str, Any], is_off: bool) -> str:
+def _hover(run: Run, row: Values, is_off: bool) -> str:
     parts = [
         f"predicted {name}: {phrasing.signed(row[name])}"
         for name in ("change of gap", "change of accuracy")

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.ids import at_level
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.by_group import ByGroup, dumbbell, pairs, shown
@@ -426,7 +426,7 @@ def _table_figure(
     return figure
 
 
-def _cell(run: Run, key: tuple[str, str], row: dict[str, Any] | None) -> tuple[str, str]:
+def _cell(run: Run, key: tuple[str, str], row: Values | None) -> tuple[str, str]:
     """What stands in a cell, and what is said when it is pointed at."""
     method, group = key
     whom = f"<b>{words.method_name(method)}</b>, {plain(group_or(ALL)(group))}"
@@ -559,7 +559,7 @@ def _sides(metric: str, run: Run) -> tuple[str, str, str, str]:
     return positive, "above", negative, "below"
 
 
-def _as_pairs(row: dict[str, Any], run: Run) -> str:
+def _as_pairs(row: Values, run: Run) -> str:
     """What an AUC counts: pairs of texts in the right order."""
     inside, way, other, _ = _sides(row["metric"], run)
     share = phrasing.percent(round(float(row["value_dense"]), 3))

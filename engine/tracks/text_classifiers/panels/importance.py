@@ -6,7 +6,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,7 @@ import plotly.graph_objects as go
 from engine.core import words
 from engine.core.errors import RequestError, unknown
 from engine.core.ids import at_level
-from engine.core.types import POOLED
+from engine.core.types import POOLED, Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_said
@@ -499,7 +498,7 @@ def differences(run: Run, choice: Choice, procedure: str, score: str) -> pd.Data
     )
 
 
-def _measure(row: dict[str, Any]) -> Measure:
+def _measure(row: Values) -> Measure:
     return Measure(row["metric"], few="texts")
 
 
@@ -520,7 +519,7 @@ def _help_answer(
     return phrasing.sentence(start + first), " ".join(rest)
 
 
-def _said(row: dict[str, Any], name: str, other: str) -> str:
+def _said(row: Values, name: str, other: str) -> str:
     change, kind = _measure(row).change(as_change(row)), direction(row)
     verdict = {
         "rose": f"{name} chooses better than {other}",
@@ -624,7 +623,7 @@ def _chance_figure(choice: Choice, table: pd.DataFrame, measure: Measure) -> go.
     return figure
 
 
-def _place(row: dict[str, Any]) -> str:
+def _place(row: Values) -> str:
     """E.g. "97th percentile"."""
     at = round(100 * row["percentile"])
     ending = "th" if 10 < at % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(at % 10, "th")
@@ -751,7 +750,7 @@ def _truth_answer(table: pd.DataFrame, score: str) -> tuple[str, str]:
     return told[0], " ".join(told[1:])
 
 
-def _truth_said(row: dict[str, Any]) -> str:
+def _truth_said(row: Values) -> str:
     r = phrasing.correlation(row["pearson"])
     if not math.isfinite(row["slope_low"]):
         return f"correlates at {r} (Pearson) with the cost of silencing a head"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from html import unescape
 from typing import Any
 
@@ -14,6 +13,7 @@ import pandas as pd
 
 from engine.core import words
 from engine.core.text import visible
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.heat_map import Scale, head_grid, map_scale, mark, token_labels, token_map
@@ -201,7 +201,7 @@ def lens_scatter(
     )
 
 
-def _maps_said(run: Run, row: dict[str, Any], labels: list[str]) -> str:
+def _maps_said(run: Run, row: Values, labels: list[str]) -> str:
     """What the model said, where the head looks most, and what speaks most for the prediction."""
     right = (
         "rightly"
@@ -234,7 +234,7 @@ def _token_said(labels: list[str], place: int) -> str:
     return f"token {place} ({unescape(labels[place])})"
 
 
-def _scatter_said(run: Run, row: dict[str, Any]) -> str:
+def _scatter_said(run: Run, row: Values) -> str:
     value = row["correlation"]
     if value is None or math.isnan(value):
         return (
@@ -250,7 +250,7 @@ def _scatter_said(run: Run, row: dict[str, Any]) -> str:
     return f"{kind} ({correlation_said(run)} {phrasing.correlation(value)})."
 
 
-def _pairs(row: dict[str, Any], labels: list[str]) -> pd.DataFrame:
+def _pairs(row: Values, labels: list[str]) -> pd.DataFrame:
     """Every pair of tokens with both numbers; the strongest attribution first."""
     n = len(labels)
     names = [unescape(label) for label in labels]
@@ -273,7 +273,7 @@ def _pairs(row: dict[str, Any], labels: list[str]) -> pd.DataFrame:
 NAMED = 3
 
 
-def deciding_words(answer: Mapping[str, Any]) -> Panel:
+def deciding_words(answer: Values) -> Panel:
     """The table behind the coloured words, and the strongest ones in a sentence."""
     target = words.quoted(words.group_name(visible(answer["target"])))
     table = pd.DataFrame(
@@ -302,6 +302,6 @@ def _strongest(table: pd.DataFrame, side: str) -> str:
     )
 
 
-def largest_weight(answer: Mapping[str, Any]) -> float:
+def largest_weight(answer: Values) -> float:
     """The strongest word of either model: what full colour stands for."""
     return max((abs(value) for side in SIDES for value in answer[side]["words"]), default=0.0)

@@ -16,6 +16,7 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.ids import at_level, is_level
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import DENSE, repeats, trials_of, trials_said
@@ -265,19 +266,19 @@ def spread(mean: float, std: float, measure: Any) -> str:
     return measure.number(mean) + ("" if math.isnan(std) else f" \u00b1 {phrasing.number(std)}")
 
 
-def level_row(run: Run, variant: Mapping[str, Any]) -> dict[str, Any] | None:
+def level_row(run: Run, variant: Values) -> dict[str, Any] | None:
     """The row of ticket_levels about a pooled variant on all texts."""
     rows = where(_levels_of(run, variant), group="")
     return None if rows.empty else rows.iloc[0].to_dict()
 
 
-def lost_groups(run: Run, variant: Mapping[str, Any], axis: str) -> list[str]:
+def lost_groups(run: Run, variant: Values, axis: str) -> list[str]:
     """Groups of the axis for which alone a variant is no ticket."""
     lost = set(where(_levels_of(run, variant), axis=axis, state=LOST)["group"])
     return [group for group in groups_of_axis(run, axis) if group in lost]
 
 
-def _levels_of(run: Run, variant: Mapping[str, Any]) -> pd.DataFrame:
+def _levels_of(run: Run, variant: Values) -> pd.DataFrame:
     rows = where(all_levels(run), method=variant["method"])
     return rows[at_level(rows["sparsity"], variant["sparsity"])]
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from engine.core.errors import Fault
-from engine.core.types import Setting
+from engine.core.types import Setting, Values
 from engine.tracks.text_classifiers.scores.base import (
     AT_ONCE,
     HeadImportance,
@@ -61,7 +60,7 @@ class MapScore(HeadImportance):
 
     @abstractmethod
     def of_maps(
-        self, attention: Tensor, attribution: Tensor, valid: Tensor, asked: Mapping[str, Any]
+        self, attention: Tensor, attribution: Tensor, valid: Tensor, asked: Values
     ) -> Tensor:
         """One number per map, [texts, heads], NaN where a map says nothing.
 
@@ -124,7 +123,7 @@ class AttentionConductance(MapScore):
     settings = (STEPS, CORRELATION, TARGET, BASELINE, AT_ONCE)
 
     def of_maps(
-        self, attention: Tensor, attribution: Tensor, valid: Tensor, asked: Mapping[str, Any]
+        self, attention: Tensor, attribution: Tensor, valid: Tensor, asked: Values
     ) -> Tensor:
         """Correlation of attention and attribution per text and head; NaN for constant maps."""
         from engine.tracks.text_classifiers.map_correlation import correlations
@@ -139,7 +138,7 @@ class AbsCorr(AttentionConductance):
     name = "abs_corr"
 
     def of_maps(
-        self, attention: Tensor, attribution: Tensor, valid: Tensor, asked: Mapping[str, Any]
+        self, attention: Tensor, attribution: Tensor, valid: Tensor, asked: Values
     ) -> Tensor:
         """Size of that correlation per text and head; NaN for constant maps."""
         return super().of_maps(attention, attribution, valid, asked).abs()
@@ -152,7 +151,7 @@ class FixedClass(AttentionConductance):
     name = "fixed_class"
     settings = (STEPS, CORRELATION, PLACE, BASELINE, AT_ONCE)
 
-    def class_faults(self, asked: Mapping[str, Any], n_classes: int) -> list[Fault]:
+    def class_faults(self, asked: Values, n_classes: int) -> list[Fault]:
         """A class that the task has not."""
         if asked["place"] < n_classes:
             return []
@@ -176,7 +175,7 @@ class AttributionMass(MapScore):
     settings = (STEPS, TARGET, BASELINE, AT_ONCE)
 
     def of_maps(
-        self, attention: Tensor, attribution: Tensor, valid: Tensor, asked: Mapping[str, Any]
+        self, attention: Tensor, attribution: Tensor, valid: Tensor, asked: Values
     ) -> Tensor:
         """|Σ| of each attribution map, in logits."""
         pairs = valid[:, None, :, None] & valid[:, None, None, :]
