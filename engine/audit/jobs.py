@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from engine.audit.fields import type_faults
 from engine.audit.request import Growth
@@ -352,7 +352,7 @@ def _damaged(folder: Path, why: str) -> JobState:
     return JobState(folder.name, title, "interrupted", message=f"{why} Start it again to resume.")
 
 
-def _asked(folder: Path) -> dict[str, Any]:
+def _asked(folder: Path) -> Values:
     """The request as it was written. RequestError where there is no such job, DamagedError where it
     is not whole."""
     if not (folder / REQUEST).exists():

@@ -30,7 +30,7 @@ from engine.audit.turn import device_named, working
 from engine.core import memory
 from engine.core.errors import Fault, RequestError, StoreError, unknown
 from engine.core.files import PROJECT, json_able
-from engine.core.types import Event, Hooks, digest_of
+from engine.core.types import Event, Hooks, Values, digest_of
 from engine.store.runs import EMBEDDED, Run, Store, damaged_tables, find_run, id_of, write_addition
 from engine.store.sealed import DamagedError, read_document, write_document
 from engine.store.shards import Used, noted
@@ -75,7 +75,7 @@ def device_words(device: Any) -> str:
     return platform.processor() or platform.machine()
 
 
-def provenance(context: MeasurementContext) -> dict[str, Any]:
+def provenance(context: MeasurementContext) -> Values:
     """JSON-able: versions of packages, device, number format."""
     return {
         "versions": versions(),
@@ -496,7 +496,7 @@ class Grown:
     """What it rests on besides the run, digests by name: it counts for the addition's id."""
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def asked(self) -> Values:
         """What is measured, JSON-able: what a growth is called in lists does not count."""
         found = {**self.request.identity, "axes": list(self.axes), "split": self.split}
         return {**found, "content": dict(self.content)} if self.content else found

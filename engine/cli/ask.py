@@ -55,7 +55,7 @@ def _groups(parts: Values) -> list[tuple[Values, list[str]]]:
     return found
 
 
-def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def run(args: argparse.Namespace) -> tuple[Values, str]:
     """Find the run, ask its track's question, say the answer."""
     from engine.resident.client import ask
 

@@ -57,7 +57,7 @@ def add(commands: Any) -> None:
     parser.set_defaults(run=run, own=own)
 
 
-def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def run(args: argparse.Namespace) -> tuple[Values, str]:
     """Load, ask every image or text of the split, measure."""
     parts = list(parts_of("evaluate").values())
     part = next((part for part in parts if part.claims(args)), parts[-1])

@@ -32,7 +32,7 @@ def add(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def run(args: argparse.Namespace) -> tuple[Values, str]:
     """Ask every kind of audit what it says of the model. RequestError where none can take it, with
     all reasons.
 

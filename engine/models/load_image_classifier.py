@@ -284,7 +284,7 @@ def save_classifier(
     return folder
 
 
-def config_of(classifier: Classifier) -> dict[str, Any]:
+def config_of(classifier: Classifier) -> Values:
     """What a card must say besides, for a model that only its config.json and its processor
     describe."""
     found = {"config": getattr(classifier.architecture, "config", None)}
@@ -303,7 +303,7 @@ def _ready(info: ClassifierInfo, model: nn.Module, device: torch.device) -> Clas
     )
 
 
-def _shared(one: ClassifierInfo | Classifier) -> dict[str, Any]:
+def _shared(one: ClassifierInfo | Classifier) -> Values:
     """What a classifier and its description both hold."""
     names = {item.name for item in fields(ClassifierInfo)} & {
         item.name for item in fields(Classifier)

@@ -8,14 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from engine.audit.tracks import track_of_run
 from engine.audit.verification import refuse_unsound
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import explained
 from engine.core.text import visible
-from engine.core.types import digest_of
+from engine.core.types import Values, digest_of
 from engine.report.charts import lookup
 from engine.report.contents import all_panels, default_choice, variant_row
 from engine.report.contract import Foreign
@@ -35,7 +34,7 @@ class Order:
     accepted: Mapping[str, float]
 
     @property
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Values:
         """The variant that it is about."""
         run = self.run
         if self.variant:
@@ -43,7 +42,7 @@ class Order:
         return lookup.variant_of(run, default_choice(run))
 
     @property
-    def takable(self) -> dict[str, Any]:
+    def takable(self) -> Values:
         """The variant itself, or the first of the trials behind it."""
         return variant_row(self.run, next(iter(lookup.takable(self.run, self.row))))
 

@@ -4,7 +4,6 @@ clearly differs."""
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from engine.core.types import Values
 from engine.report import in_words, phrasing
@@ -81,7 +80,7 @@ def savings(run: Run, variant: Values) -> list[str]:
     return [*found, _time(mine, dense).removeprefix("it ")] if is_faster else found
 
 
-def costs_of(run: Run, variant: str) -> dict[str, Any] | None:
+def costs_of(run: Run, variant: str) -> Values | None:
     if not run.has("costs"):
         return None
     table = lookup.frame(run, "costs")

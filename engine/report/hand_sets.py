@@ -149,7 +149,7 @@ def told_of(
     variants: Values,
     rows: Iterable[Values],
     notes: list[str],
-) -> dict[str, Any]:
+) -> Values:
     """JSON-able: added (its id, None where nothing was missing); variants with their units; rows;
     tried, sets by hand; notes. A row is a number about a variant: predicted with ends, before it
     was measured, and measured with ends.

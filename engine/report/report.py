@@ -291,7 +291,7 @@ def chart_html(light: Panel, dark: Panel, prefix: str, figures: dict[str, Any]) 
     return f'<div class="chart" id="{key}" style="min-height:{height}px"></div>'
 
 
-def _plain(chart: go.Figure) -> dict[str, Any]:
+def _plain(chart: go.Figure) -> Values:
     figure = json.loads(chart.to_json())  # plotly turns NaN into null
     figure["layout"].pop("template", None)
     return figure

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 
@@ -94,7 +93,7 @@ def _of(run: Run) -> Summary:
     return track_of_run(run).part("summary")()
 
 
-def summary_of(run: Run) -> dict[str, Any]:
+def summary_of(run: Run) -> Values:
     """JSON-able: request, model, warnings, what the track adds, and the test results of every
     reported variant."""
     meta, variants, results, own = run.meta, run.table("variants"), run.table("results"), _of(run)
@@ -141,7 +140,7 @@ def summary_text(run: Run) -> str:
     return "\n".join([head, *warnings, *added, *_of(run).lines(run), *told])
 
 
-def _plain(row: Values) -> dict[str, Any]:
+def _plain(row: Values) -> Values:
     """JSON has no NaN."""
     return {
         name: None if isinstance(value, float) and math.isnan(value) else value

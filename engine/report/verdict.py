@@ -116,7 +116,7 @@ class Loss:
         """Whether a loss of more than the tolerance is shown, by one of so many tests."""
         return self.bound(-1, z_of(ERROR / tests)) > self.tolerance
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Values:
         """JSON-able: no NaN."""
         numbers = {"loss": self.value, "at_least": self.bound(-1), "at_most": self.bound(1)}
         finite = {name: one if math.isfinite(one) else None for name, one in numbers.items()}

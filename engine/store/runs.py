@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -140,7 +139,7 @@ def _stamps(path: Path) -> tuple[tuple[str, int, int], ...]:
 
 
 @lru_cache(maxsize=1000)
-def _read(path: Path, stamps: tuple[tuple[str, int, int], ...]) -> dict[str, Any]:
+def _read(path: Path, stamps: tuple[tuple[str, int, int], ...]) -> Values:
     try:
         meta = read_document(path / FILE, f"addition {path.name}", SCHEMA)
         if (meta["id"], meta["run"]) != (path.name, path.parent.name):
@@ -239,7 +238,7 @@ class Run:
     measured."""
 
     @cached_property
-    def meta(self) -> dict[str, Any]:
+    def meta(self) -> Values:
         """run.json. StoreError where it is damaged or of a newer version."""
         found = read_document(self.path / RUN, f"run {self.id}", SCHEMA)
         if fault := _fault(found):

@@ -42,7 +42,7 @@ class Pieces:
         return pd.concat(list(self.each()), ignore_index=True)
 
 
-def write_tables(folder: Path, tables: Mapping[str, pd.DataFrame | Pieces]) -> dict[str, Any]:
+def write_tables(folder: Path, tables: Mapping[str, pd.DataFrame | Pieces]) -> Values:
     """Each table by its name as parquet, without its index; the number of rows and the hash of
     each, by name."""
     listed = {}

@@ -162,7 +162,7 @@ def _files(place: Path) -> list[Path]:
     return found
 
 
-def checked(path: Path) -> dict[str, Any]:
+def checked(path: Path) -> Values:
     """What a task's file says, paths of its data in full. RequestError with everything that is no
     plain data."""
     import yaml

@@ -125,7 +125,7 @@ def hub_architecture(name: str) -> Architecture | None:
     return _known.get(name)
 
 
-def families() -> dict[str, Any]:
+def families() -> Values:
     """Image classifiers that transformers knows: model type -> name of the class, or names."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES
 

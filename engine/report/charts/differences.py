@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from engine.core.types import Values
 from engine.report import phrasing
@@ -14,7 +13,7 @@ MAX_Q = 0.05
 BY_CHANCE = "by chance"
 
 
-def as_change(row: Values) -> dict[str, Any]:
+def as_change(row: Values) -> Values:
     """A difference (value, low, high) under the names of a change."""
     return {"delta": row["value"], "delta_low": row["low"], "delta_high": row["high"]}
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -96,7 +94,7 @@ def by_group(found: Flips) -> pd.DataFrame:
     return rows.sort_values(["net", "group"], ascending=[False, True], ignore_index=True)
 
 
-def _row(found: Flips, table: pd.DataFrame) -> dict[str, Any]:
+def _row(found: Flips, table: pd.DataFrame) -> Values:
     """Of some of the answers."""
     moved, unit = _moved(table), _codes(table["unit"])
     return {

@@ -13,6 +13,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from engine.core.text import CONTROL
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts.kinds import HOVER, ON_STRONG, add_points, entry, heading, silent
 from engine.report.charts.panel import Choice, blank, plain, wrapped
@@ -58,9 +59,7 @@ def veil(figure: go.Figure, z: np.ndarray, colour: str, gap: int = 2) -> None:
     )
 
 
-def bar_below(
-    choice: Choice, ticks: Sequence[float] = (), texts: Sequence[str] = ()
-) -> dict[str, Any]:
+def bar_below(choice: Choice, ticks: Sequence[float] = (), texts: Sequence[str] = ()) -> Values:
     """A colour bar below a map, its ticks in words where some are given."""
     bar = {
         "orientation": "h",
@@ -82,7 +81,7 @@ def bar_below(
 
 def bar_above(
     choice: Choice, ticks: Sequence[float], texts: Sequence[str], length: float = 1.0
-) -> dict[str, Any]:
+) -> Values:
     """A colour bar above a map whose ends are named in words; `length`: share of the map's width,
     from the left."""
     where = {

@@ -17,6 +17,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.types import Values
 from engine.report.charts.panel import Choice, blank
 from engine.report.palette import Style, series_styles
 from engine.report.schema import ends_of
@@ -41,9 +42,7 @@ def hover(bold: str, *lines: str) -> str:
     return "<br>".join([f"<b>{bold}</b>", *filter(None, lines)])
 
 
-def bars(
-    value: Any, low: Any, high: Any, colour: str, thickness: float, width: int = 0
-) -> dict[str, Any]:
+def bars(value: Any, low: Any, high: Any, colour: str, thickness: float, width: int = 0) -> Values:
     """Error bars from interval ends: numbers of one point, or columns [points] of several."""
     up, down = high - value, value - low
     if not isinstance(up, pd.Series):
@@ -66,12 +65,12 @@ def bars_of(
     low: str = "low",
     high: str = "high",
     width: int = 0,
-) -> dict[str, Any]:
+) -> Values:
     """Error bars of a table's rows, from columns of its value and its interval's ends."""
     return bars(table[value], table[low], table[high], colour, thickness, width)
 
 
-def dot(style: Style, size: float, rim: float | None = None, symbol: str = "") -> dict[str, Any]:
+def dot(style: Style, size: float, rim: float | None = None, symbol: str = "") -> Values:
     """A marker; `rim`: width in pixels of an outline in its own colour."""
     line = {} if rim is None else {"line": {"width": rim, "color": style.colour}}
     return {"symbol": symbol or style.symbol, "size": size, "color": style.colour, **line}
@@ -86,7 +85,7 @@ def add_points(
     figure.add_scatter(x=x, y=y, text=list(hovers), marker=marker, **how)
 
 
-def lasting(marker: dict[str, Any]) -> dict[str, Any]:
+def lasting(marker: dict[str, Any]) -> Values:
     """What keeps the strength of marks when another point of the chart is picked; Plotly fades them
     all by itself."""
     opacity = marker.get("opacity", 1)

@@ -141,7 +141,7 @@ def not_finished(run: Run, choice: Choice) -> str:
     return f"Not finished for this method: {', '.join(missing)}." if missing else ""
 
 
-def variant_of(run: Run, choice: Choice) -> dict[str, Any]:
+def variant_of(run: Run, choice: Choice) -> Values:
     """The reported variant a choice means; the lowest selection seed where there are several.
 
     The level of the dense model or method "dense" is the dense model. RequestError names the known
@@ -189,7 +189,7 @@ def _of_method(run: Run, method: str, axis: str) -> pd.DataFrame:
 
 def result(
     run: Run, variant: str, metric: str, axis: str = "", split: str = REPORTED
-) -> dict[str, Any] | None:
+) -> Values | None:
     """One row of the results, or None where it was not measured."""
     place = _places(run).get((variant, metric, split, axis))
     return None if place is None else frame(run, "results").iloc[place].to_dict()
@@ -213,7 +213,7 @@ def reading(run: Run, choice: Choice) -> Reading:
 
 def measured(
     run: Run, variant: str, measure: Measure, choice: Choice, split: str = REPORTED
-) -> dict[str, Any] | None:
+) -> Values | None:
     """The row of a measure, on the axis the choice reads where it has one."""
     return result(run, variant, measure.metric, choice.measured if measure.per_axis else "", split)
 
@@ -225,12 +225,12 @@ def results_of(run: Run, measure: Measure, choice: Choice, split: str = REPORTED
     return rows.drop(columns=["metric", "axis", "split"])
 
 
-def harm(run: Run, variant: str, choice: Choice, split: str = REPORTED) -> dict[str, Any] | None:
+def harm(run: Run, variant: str, choice: Choice, split: str = REPORTED) -> Values | None:
     """The row of the harm the choice reads by: bias, or a gap between groups."""
     return measured(run, variant, reading(run, choice).harm, choice, split)
 
 
-def bias(run: Run, variant: str, choice: Choice, split: str = REPORTED) -> dict[str, Any] | None:
+def bias(run: Run, variant: str, choice: Choice, split: str = REPORTED) -> Values | None:
     return result(run, variant, f"bias:{choice.reading}", choice.measured, split)
 
 
@@ -367,7 +367,7 @@ class View:
         return reading(self.run, self.choice)
 
     @cached_property
-    def variant(self) -> dict[str, Any]:
+    def variant(self) -> Values:
         return variant_of(self.run, self.choice)
 
     @property
@@ -384,12 +384,12 @@ class View:
         return is_predicted(self.variant)
 
     @cached_property
-    def harm(self) -> dict[str, Any] | None:
+    def harm(self) -> Values | None:
         """The harm of the variant."""
         return self.row(self.reading.harm)
 
     @cached_property
-    def dense(self) -> dict[str, Any] | None:
+    def dense(self) -> Values | None:
         """The harm of the dense model."""
         return self.row(self.reading.harm, "dense")
 
@@ -415,7 +415,7 @@ class View:
         telling = self.track.telling
         return telling.unlearned(self.run) or telling.unusable(self.run, self.variant)
 
-    def row(self, measure: Measure, variant: str = "") -> dict[str, Any] | None:
+    def row(self, measure: Measure, variant: str = "") -> Values | None:
         """What was measured of the variant, or of another one."""
         return measured(self.run, variant or self.name, measure, self.choice)
 

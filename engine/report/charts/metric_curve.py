@@ -94,7 +94,7 @@ def name_bands(figure: go.Figure, choice: Choice, bands: Mapping[str, str], **wh
         )
 
 
-def _outline(choice: Choice) -> dict[str, Any]:
+def _outline(choice: Choice) -> Values:
     return {"width": 1.3, "dash": "dash", "color": choice.theme.soft}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,7 +24,7 @@ ICC_SAID = (
 )
 
 
-def row_of(name: str, over: str, found: Repeats) -> dict[str, Any]:
+def row_of(name: str, over: str, found: Repeats) -> Values:
     """One row of the table that `icc_figure` draws: what was repeated, over which heads, how well
     it agreed."""
     overlap = found.overlap
@@ -72,7 +71,7 @@ def reliable_said(table: pd.DataFrame, one: str, many: str) -> str:
     )
 
 
-def overlap_row(found: SetOverlap) -> dict[str, Any]:
+def overlap_row(found: SetOverlap) -> Values:
     """What sets have in common beside what chance gives, as cells of a table."""
     ends = {"by chance": found.expected, "chance low": found.low, "chance high": found.high}
     return {"shared": found.share, **ends, "more than chance": not found.chance}

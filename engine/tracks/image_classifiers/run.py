@@ -535,7 +535,7 @@ HAND = HandSets("image_id", chosen_filters, _measured)
 grow, check_growth = HAND.grow, HAND.check
 
 
-def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
+def told(before: Run, after: Run, growth: Growth) -> Values:
     """As `told_of` says it; nothing is predicted."""
     chosen, split = chosen_filters(after, growth)
     notes = [said(before, text) for text in (NOT_RETRAINED, NO_EFFECTS)]

@@ -274,13 +274,13 @@ _NOTHING = Guess(math.nan, math.nan, math.nan)
 GUESSED = ("predicted", "predicted_low", "predicted_high")
 
 
-def _said(number: str, guess: Guess, row: Values, ends: Sequence[str]) -> dict[str, Any]:
+def _said(number: str, guess: Guess, row: Values, ends: Sequence[str]) -> Values:
     """What is told of one number: predicted and measured, the latter in these columns of a row."""
     measured = Guess(*(row[end] for end in ends)).named("measured", "low", "high")
     return {"number": number, **guess.named(*GUESSED), **measured}
 
 
-def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
+def told(before: Run, after: Run, growth: Growth) -> Values:
     """As `told_of` says it; a row per number about a variant on an axis, or on a benchmark."""
     if growth.benchmarks:
         return told_of(before, after, TEST, {}, told_benchmarks(after, growth), [])
@@ -323,7 +323,7 @@ def _by_judge(after: Run, growth: Growth) -> Iterator[dict[str, Any]]:
         }
 
 
-def _place(run: Run, variant: str, axis: str) -> dict[str, Any]:
+def _place(run: Run, variant: str, axis: str) -> Values:
     """What a row is about."""
     cut = lookup.frame(run, "variants").set_index("variant")["n_cut"]
     return {"variant": variant, "n_cut": int(cut[variant]), "axis": axis}
@@ -444,7 +444,7 @@ def told_benchmarks(run: Run, growth: Growth) -> Iterator[dict[str, Any]]:
     table = where(lookup.frame(run, "benchmarks"), group="")
     for row in table[table["benchmark"].isin(names)].to_dict("records"):
         said = _said(row["metric"].replace("_", " "), _NOTHING, row, LEVEL)
-        yield _place(run, row["variant"], row["benchmark"]) | said
+        yield {**_place(run, row["variant"], row["benchmark"]), **said}
 
 
 # Whether heads that were chosen on one source of prompts do as much on another.
@@ -497,7 +497,7 @@ class Place:
         return max(self.high - self.change, self.change - self.low)
 
 
-def transfer(run: Run, ask: Ask, store: Store, hooks: Hooks) -> dict[str, Any]:
+def transfer(run: Run, ask: Ask, store: Store, hooks: Hooks) -> Values:
     """The row of `transfer`, measured now or found, which joins the run. RequestError, with all
     that is wrong at once, before a model is loaded; what a kill left finished is found."""
     variant, source, plans = _checked(run, ask)
@@ -656,7 +656,7 @@ def _transfer_place(
     return Place(change, low, high, 100 * detectable / before, random, n)
 
 
-def row_of(home: Place, away: Place) -> dict[str, Any]:
+def row_of(home: Place, away: Place) -> Values:
     """A row of the table: both changes, what arrives, and the same of random cuts.
 
     Of these those count whose change at home is as large as could be told from none there.

@@ -24,7 +24,7 @@ from engine.audit.tracks import request_from, track_of_run
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import json_able
 from engine.core.ids import rng
-from engine.core.types import Event, Hooks, digest_of
+from engine.core.types import Event, Hooks, Values, digest_of
 from engine.data.tables import csv_table, need_columns
 from engine.models.judge import Judge, JudgeInfo, inspect_judge, load_judge
 from engine.report.charts import lookup
@@ -178,7 +178,7 @@ def _asked(request: Growth, store: Store) -> tuple[Run, JudgeInfo]:
     return run, info
 
 
-def _identity(request: Growth, info: JudgeInfo) -> dict[str, Any]:
+def _identity(request: Growth, info: JudgeInfo) -> Values:
     """What is asked, with the judge as what it is instead of where it lies."""
     kept = {
         name: value for name, value in request.identity.items() if name not in ("judge", "label")

@@ -175,7 +175,7 @@ def _rows(
     return rows[: MOST_SIBLINGS + 1], str(own["prompt_id"]) if own else "", notes
 
 
-def _own_row(prompts: pd.DataFrame, prompt: str, axis: str | None) -> dict[str, Any] | None:
+def _own_row(prompts: pd.DataFrame, prompt: str, axis: str | None) -> Values | None:
     """The row of the prompts table with exactly this text, on the axis first."""
     same = prompts[prompts["text"] == prompt]
     mine = same[same["axis"] == axis]

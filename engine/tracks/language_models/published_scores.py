@@ -357,7 +357,7 @@ def _levels(run: Run, score: str, axis: str, metric: str) -> list[float]:
 
 def published_findings(
     scores: PublishedScores, gamma: float = 0.3, share: float = 0.2, ties: str = "index"
-) -> dict[str, Any]:
+) -> Values:
     """Findings about one model, JSON-able; all head ids are 1-based.
 
     correlation: {axis: {axis: r}}, Pearson over heads of the means over seeds (FASP Fig. 4).
@@ -393,7 +393,7 @@ def published_findings(
 
 def all_findings(
     scores: Sequence[PublishedScores], gamma: float = 0.3, share: float = 0.2, ties: str = "index"
-) -> dict[str, Any]:
+) -> Values:
     """Findings of one model as they are; of several as {"models": [findings, …]}."""
     found = [published_findings(one, gamma, share, ties) for one in scores]
     return found[0] if len(found) == 1 else {"models": found}
@@ -413,7 +413,7 @@ def _check(gamma: float, share: float) -> None:
 
 def _selection(
     wide: pd.DataFrame, ppl_after: pd.Series, gamma: float, share: float, rule: str
-) -> dict[str, Any]:
+) -> Values:
     """FASP Algorithm 1: the critical heads stay, the most harmful of the others are cut.
 
     wide: bias per head (rows) and axis. ppl_after: perplexity without the head; NaN where it was
@@ -451,7 +451,7 @@ def _cuts(
     return {axis: column.index[:n_cut].tolist() for axis, column in ordered.items()}
 
 
-def _repeats(by_seed: pd.DataFrame, share: float) -> dict[str, Any]:
+def _repeats(by_seed: pd.DataFrame, share: float) -> Values:
     """by_seed: heads x seeds."""
     if by_seed.shape[1] < 2:
         return {}

@@ -98,7 +98,7 @@ def start_of(run: Run, base: str | None, new_head: bool) -> Any:
     return found
 
 
-def answers_agree(run: Run, variant: str, classifier: Any) -> dict[str, Any]:
+def answers_agree(run: Run, variant: str, classifier: Any) -> Values:
     """Answers of the reloaded model against the stored ones, on the first test texts by id."""
     texts = run.table("texts")
     texts = texts[texts["split"] == "test"].sort_values("text_id").head(PROBES)

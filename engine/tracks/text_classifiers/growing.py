@@ -25,7 +25,7 @@ from scipy.special import expit, logit
 from engine.audit.request import Growth
 from engine.audit.session import Executor, Grown, Session
 from engine.core.errors import Fault
-from engine.core.types import Hooks
+from engine.core.types import Hooks, Values
 from engine.core.words import PREFIX
 from engine.report import phrasing
 from engine.report.charts import lookup
@@ -83,7 +83,7 @@ HAND = HandSets("text_id", chosen_heads, _measured)
 grow, check_growth = HAND.grow, HAND.check
 
 
-def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
+def told(before: Run, after: Run, growth: Growth) -> Values:
     """As `told_of` says it; the notes say what the numbers are of."""
     chosen, split = chosen_heads(after, growth)
     units = chosen.mask.units
@@ -151,7 +151,7 @@ def nothing_said(run: Run, choice: Choice) -> str:
     return "" if known(run) else NO_MASKS
 
 
-def _variant(run: Run, name: str, units: Units) -> dict[str, Any]:
+def _variant(run: Run, name: str, units: Units) -> Values:
     table, mask = lookup.frame(run, "variants"), mask_of_units(run, units)
     dense = table[table["variant"] == "dense"].iloc[0].to_dict()
     return {

@@ -32,6 +32,7 @@ from engine.classifiers.tables import (
     weights_table,
 )
 from engine.core.ids import rng
+from engine.core.types import Values
 from engine.data.texts.load import TextSet
 from engine.stats.clustered import TAILS, benjamini_hochberg
 from engine.store.tables import within
@@ -577,7 +578,7 @@ def variants_table(
     return pd.DataFrame(rows)
 
 
-def _row(name: str, arm: TextArm | None, **more: Any) -> dict[str, Any]:
+def _row(name: str, arm: TextArm | None, **more: Any) -> Values:
     first = {"base": arm.procedure.name if arm else "", "score": arm.score if arm else ""}
     usual = {
         "retrained": False,
@@ -591,7 +592,7 @@ def _row(name: str, arm: TextArm | None, **more: Any) -> dict[str, Any]:
     return {**row, **usual, **more}
 
 
-def _trial_row(context: TextContext, level: ArmLevel, trial: int) -> dict[str, Any]:
+def _trial_row(context: TextContext, level: ArmLevel, trial: int) -> Values:
     found, shard = level.rounds[trial], level.shards()[trial]
     mask, (_, plain) = context.mask(found.cut), context.without_weights(shard)
     return _row(

@@ -242,7 +242,7 @@ def _values(context: TextContext, shards: Sequence[TextShard]) -> np.ndarray:
     return np.array(values_of(context, shards, everything, ("", "", context.texts.metric)))
 
 
-def _level(values: np.ndarray, full: np.ndarray, doubt: str) -> dict[str, Any]:
+def _level(values: np.ndarray, full: np.ndarray, doubt: str) -> Values:
     found = level_of(list(values), list(full))
     word = "" if doubt else found.word(retrained=True)
     return {**asdict(found), "word": word, "doubt": doubt}

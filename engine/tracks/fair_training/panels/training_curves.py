@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_of
@@ -276,7 +276,7 @@ def _live_answer(points: pd.DataFrame, order: list[str]) -> str:
     return f"{text}; {', '.join(looks)}." if looks else f"{text}."
 
 
-def _last(points: pd.DataFrame, shard: str) -> dict[str, Any]:
+def _last(points: pd.DataFrame, shard: str) -> Values:
     """The last known value of every column of a shard."""
     rows = points[points["shard"] == shard].sort_values("step")
     return rows.ffill().iloc[-1].to_dict()

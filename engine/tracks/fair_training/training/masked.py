@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from engine.core.errors import Fault, RequestError
+from engine.core.types import Values
 from engine.surgery.filters.graph import COUNTED, FilterGraph, gated
 from engine.surgery.ranking import meet_target
 
@@ -313,7 +314,7 @@ class MaskOptimizer:
         for momentum, new, scores in _blocks(self.momentum, gradient, self.scores):
             scores.add_(momentum.mul_(FADES[0]).add_(new, alpha=1 - FADES[0]), alpha=-rate)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Values:
         """Tensors and plain numbers, to go on from."""
         return {
             "scores": self.scores.clone(),

@@ -32,7 +32,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def given(run: Run, args: argparse.Namespace) -> dict[str, Any]:
+def given(run: Run, args: argparse.Namespace) -> Values:
     """What the words ask of the run. RequestError for a mask of another model."""
     if args.mask and args.heads is not None:
         raise refusal("--mask", "and --heads are both given.", "Give one of them.")
@@ -60,7 +60,7 @@ def _of_mask(run: Run, path: str) -> list[str]:
     return [f"{layer}.{head}" for layer, head in record.units]
 
 
-def said(answer: dict[str, Any], shown: bool) -> tuple[dict[str, Any], str]:
+def said(answer: dict[str, Any], shown: bool) -> tuple[Values, str]:
     """The answer as value and as text; what models wrote is left out unless `shown`."""
     if not shown:
         answer = {**answer, "rows": [_hidden(row) for row in answer["rows"]]}
@@ -80,7 +80,7 @@ def said(answer: dict[str, Any], shown: bool) -> tuple[dict[str, Any], str]:
     return answer, visible("\n".join([*lines, *(f"! {note}" for note in answer["notes"])]))
 
 
-def _hidden(row: Values) -> dict[str, Any]:
+def _hidden(row: Values) -> Values:
     """A row without anything a model wrote; numbers and lengths stay."""
     sides = {
         side: {**row[side], "text": HIDDEN, "pieces": [HIDDEN] * len(row[side]["pieces"])}

@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def run(args: argparse.Namespace) -> tuple[Values, str]:
     """The cases are read before the judge is loaded."""
     from engine.models.judge import load_judge
     from engine.tracks.language_models.judges import card_of, read_cases, said_of

@@ -55,7 +55,7 @@ def add(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def run(args: argparse.Namespace) -> tuple[Values, str]:
     """Draw a sample, or read and keep labels; then what they say so far."""
     found = find_run(args.id, stores_of(args))
     if args.read:
@@ -95,7 +95,7 @@ def _asked(args: argparse.Namespace, run: Run) -> tuple[str, str]:
     return str(row["variant"]), args.axis or row.get("target_axis") or choice.measured
 
 
-def _draw(args: argparse.Namespace, sample: Sample) -> tuple[dict[str, Any], str]:
+def _draw(args: argparse.Namespace, sample: Sample) -> tuple[Values, str]:
     faults = []
     if args.draw.exists():
         faults.append(Fault("--draw", f"{args.draw} is there already.", "Name another file."))

@@ -41,7 +41,7 @@ def add(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def run(args: argparse.Namespace) -> tuple[Values, str]:
     """Measure here; what was measured before is found."""
     from engine.tracks.language_models.growing import Ask, transfer  # loads torch
 

@@ -14,6 +14,7 @@ import pandas as pd
 import torch
 
 from engine.audit.measurements import latency_row, paired_latency
+from engine.core.types import Values
 from engine.models.judge import Judge
 from engine.models.load_language_model import LanguageModel
 from engine.surgery.agreement import agree
@@ -50,7 +51,7 @@ class Cost(Measurement):
     any_threads = True
     pace = 2.1
 
-    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+    def parts(self, context: PromptContext, shard: Shard) -> Values:
         width = context.lm.width  # as it was counted before, where that is how it is loaded
         kept = {} if width == context.lm.dtype.itemsize else {"width": width}
         return {"repeats": REPEATS, "batch": BATCH, **kept}
@@ -121,7 +122,7 @@ class Norms(Measurement):
     name = "magnitude"
     any_threads = True
 
-    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+    def parts(self, context: PromptContext, shard: Shard) -> Values:
         return {}
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
@@ -168,7 +169,7 @@ class Pilot(Measurement):
     any_threads = True
     pace = 3.5
 
-    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+    def parts(self, context: PromptContext, shard: Shard) -> Values:
         return {
             **context.kind("verdicts").parts(context, shard),
             "texts": TEXTS,

@@ -115,7 +115,7 @@ def chance(run: Run, choice: Choice) -> Chance | None:
     return Chance(points, f"{len(rows)} random cuts", _said(run, rows, variant, ranks(table)))
 
 
-def _said(run: Run, rows: pd.DataFrame, variant: dict, every: pd.DataFrame) -> str:
+def _said(run: Run, rows: pd.DataFrame, variant: Values, every: pd.DataFrame) -> str:
     """The rank with its p, among how many such ranks, and on how much it rests."""
     below, n, p, q = every.loc[variant["variant"], ["sum", "size", "p", "q"]]
     beaten, n = int(n) - int(below), int(n)

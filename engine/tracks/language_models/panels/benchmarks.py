@@ -4,7 +4,7 @@ answer changed."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -345,7 +345,7 @@ def _margin(scored: Scored, at: int, role: str, roles: list[str]) -> float:
     return float(abs(scored.per_token(role)[at] - max(others)))
 
 
-def _example(one: ScoredBenchmark, row: Values) -> dict[str, Any]:
+def _example(one: ScoredBenchmark, row: Values) -> Values:
     texts, told = row["texts"], {side: one.roles[row[side]] for side in ("before", "after")}
     by = {
         side: f", by {phrasing.number(row[f'{side}_sure'])} {one.sure}" if one.sure else ""

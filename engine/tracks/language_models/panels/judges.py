@@ -59,7 +59,7 @@ def opinions(run: Run, choice: Choice) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _row(cut: Values, dense: Values) -> dict[str, Any]:
+def _row(cut: Values, dense: Values) -> Values:
     levels = {"dense": dense["value"], "value": cut["value"]}
     return {**levels, **{name: cut[name] for name in _DELTA}, "seen": phrasing.direction(cut)}
 

@@ -192,7 +192,7 @@ class ScoreMethod(ABC):
     def table(self, job: ScoreJob) -> pd.DataFrame:
         """A score table (COLUMNS), from finished shards."""
 
-    def report(self, job: ScoreJob) -> dict[str, Any]:
+    def report(self, job: ScoreJob) -> Values:
         """What it decided and spent, JSON-able, for the run's record; from finished shards."""
         return {}
 

@@ -291,7 +291,7 @@ def _measured(run: Run, variant: Values, **printed: Any) -> Finding:
     return finding(said, _row(run, variant["variant"]), _seeds(run), **printed)
 
 
-def _row(run: Run, variant: str) -> dict[str, Any]:
+def _row(run: Run, variant: str) -> Values:
     """The task's metric of a variant on all test texts."""
     return lookup.result(run, variant, run.meta["data"]["metric"]) or {}
 

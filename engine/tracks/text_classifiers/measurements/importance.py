@@ -16,6 +16,7 @@ from engine.classifiers.audit import EachAlone
 from engine.classifiers.groups import cross_entropy
 from engine.core.errors import PruneAuditError
 from engine.core.ids import rng
+from engine.core.types import Values
 from engine.models import runtime
 from engine.models.load_text_classifier import TextClassifier, probabilities_of
 from engine.store.tables import pack
@@ -87,7 +88,7 @@ class Importance(EachAlone):
         )
 
 
-def asked(context: TextContext, score: str) -> dict[str, Any]:
+def asked(context: TextContext, score: str) -> Values:
     """All settings of a score, declared defaults included."""
     return settings_of(head_importance(score), context.settings.scores.get(score, {}))
 

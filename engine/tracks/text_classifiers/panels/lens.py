@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import math
 from html import unescape
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -73,7 +72,7 @@ def _rows(run: Run, text_id: str, stage: str) -> pd.DataFrame:
     return where(table, text_id=text_id, stage=stage)
 
 
-def row_of(run: Run, text_id: str, stage: str, layer: int, head: int) -> dict[str, Any] | None:
+def row_of(run: Run, text_id: str, stage: str, layer: int, head: int) -> Values | None:
     """The maps of one head: attention and attribution as float arrays [tokens, tokens], row =
     from."""
     rows = _rows(run, text_id, stage)

@@ -558,7 +558,7 @@ def steps(run: Run, method: str) -> pd.DataFrame:
 
 
 def _rounds_figure(
-    run: Run, choice: Choice, table: pd.DataFrame, measure: Measure, full: dict[str, Any] | None
+    run: Run, choice: Choice, table: pd.DataFrame, measure: Measure, full: Values | None
 ) -> go.Figure:
     mean = table.groupby("iteration")[["sparsity", "metric"]].mean().reset_index()
     drawn = pd.concat([table, mean.assign(seed=MEAN)], ignore_index=True)
@@ -597,7 +597,7 @@ def _seed_said(seed: int) -> str:
 
 
 def _rounds_answer(
-    choice: Choice, table: pd.DataFrame, measure: Measure, full: dict[str, Any] | None
+    choice: Choice, table: pd.DataFrame, measure: Measure, full: Values | None
 ) -> tuple[str, str]:
     """Where the arm ends; then which iteration costs most."""
     name, last = words.method_name(choice.method), int(table["iteration"].max())

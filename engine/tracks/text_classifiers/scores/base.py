@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -158,7 +158,7 @@ def head_importance(name: str) -> HeadImportance:
     return head_importances()[name]
 
 
-def settings_of(method: HeadImportance, given: Values) -> dict[str, Any]:
+def settings_of(method: HeadImportance, given: Values) -> Values:
     """All settings of a method: as given, else as declared. RequestError for unknown names and
     values out of range."""
     faults = setting_faults(method.settings, given)
