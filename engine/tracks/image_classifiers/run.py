@@ -45,7 +45,7 @@ from engine.classifiers.tables import (
 )
 from engine.core.errors import Fault
 from engine.core.ids import rng
-from engine.core.types import FilterMask, Hooks
+from engine.core.types import FilterMask, Hooks, Values
 from engine.data.images.changes import CAT_AND_DOG, Artefact, Underrepresent, named_classes
 from engine.data.images.load import ImageSet
 from engine.models.runtime import with_backoff

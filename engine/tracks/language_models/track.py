@@ -229,7 +229,7 @@ class Heads(Track):
     screens = Screens(
         {
             "heads": ("head_maps.MAP", "head_maps.ONE_HEAD", "across_axes.TAB"),
-            "examples": ("texts.TAB", "judges.TAB", "benchmarks.TAB"),
+            "examples": ("texts.TAB", "labels.TAB", "benchmarks.TAB"),
         }
     )
     readings = READINGS
