@@ -4,7 +4,8 @@ protection.
 The demo's five axes. Heads are scored and sets chosen on validation prompts, anew with other draws
 for every seed; biases are of test prompts. A difference is the mean over seeds, its interval
 Student's t over them: it tells what other draws would do, and says nothing of other prompts.
-Finished parts are kept in the store (the command line's default, $PRUNEAUDIT_STORE).
+Finished parts are kept in the store (the command line's default, $PRUNEAUDIT_STORE). With `--run`,
+how many of a finished audit's FASP sets annealing keeps: then there is nothing to measure.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from engine.audit.session import Local
 from engine.core.types import Hooks
 from engine.core.words import axis_name
 from engine.stats.clustered import Student
-from engine.store.runs import Store, default_root
+from engine.store.runs import EMBEDDED, Store, default_root, find_run
 from engine.tracks.language_models.bias import bias
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.controls import control_cuts, with_measuring
 from engine.tracks.language_models.effects import head_groups
 from engine.tracks.language_models.opening import Audit, open_audit
-from engine.tracks.language_models.request import REQUEST, validate
+from engine.tracks.language_models.request import REQUEST, AuditRequest, validate
 from engine.tracks.language_models.run import score_heads
 from engine.tracks.language_models.selection import annealed
 from engine.tracks.language_models.tables import TEST
@@ -46,10 +47,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser(__doc__)
     options.add_argument("--seeds", type=int, default=5, help="how often heads are scored anew")
     options.add_argument("--axes", type=int, default=5, help="the first so many axes of the demo")
+    options.add_argument("--run", help="sets of this finished audit, by its scores")
     asked = options.parse_args(arguments)
+    if asked.run:
+        return show([*_kept(asked.run)], asked.json)
     axes = REQUEST.axes[: asked.axes]
     rows = pd.DataFrame([row for seed in range(asked.seeds) for row in _tried(axes, seed)])
     return show([*_measures(rows)], asked.json)
+
+
+def _kept(name: str) -> Iterator[Measure]:
+    """For every axis of a run, at its levels."""
+    run = find_run(name, [Store(default_root()), Store(EMBEDDED, read_only=True)])
+    request = AuditRequest.from_dict(run.meta["request"])
+    request = replace(request, methods=("fasp", "annealed"))
+    scores, groups = run.table("scores"), run.table("head_groups")
+    variants = all_variants(request, scores, run.n_units, groups=groups)
+    cuts = {(one.method, one.target_axis, one.sparsity): one.cut for one in variants}
+    for axis in request.axes:
+        own = {at: cut for (method, of, at), cut in cuts.items() if (method, of) == ("fasp", axis)}
+        same = sum(cuts["annealed", axis, at] == cut for at, cut in own.items())
+        yield Measure(f"{axis_name(axis)}: FASP's sets kept, of {len(own)}", same, "")
 
 
 def _tried(axes: Sequence[str], seed: int) -> Iterator[dict[str, object]]:

@@ -1,7 +1,9 @@
 """A real language model: the product beside plain transformers in one run, and what it must find.
 
 `--model` names a folder or file of SmolLM2-135M-Instruct; the judge is the one that `make real`
-installs. Times are ratios, both halves measured here. `--only` takes names of rows.
+installs. Times are ratios, both halves measured here: processor time, on a GPU the clock's. There
+seconds and peak memory stand beside them. `--only` takes names of rows; `large`, 1,024 heads of a
+7B Llama's shape, is measured where it is named.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from engine.core.types import Decoding, Hooks
 from engine.data.prompts.load import load_prompts
 from engine.models.decode import batch_of, left_pad, prompt_tokens, sample
 from engine.models.judge import load_judge
-from engine.models.load_language_model import LanguageModel, load_language_model
+from engine.models.load_language_model import LanguageModel, fetch, load_language_model
 from engine.report import phrasing
 from engine.report.bundle import export_run
 from engine.report.charts import lookup
@@ -48,7 +50,8 @@ class World:
 
     @cached_property
     def lm(self) -> LanguageModel:
-        return load_language_model(self.request.model, dtype=self.request.dtype)
+        asked = self.request
+        return load_language_model(asked.model, device=asked.device, dtype=asked.dtype)
 
     @cached_property
     def texts(self) -> list[str]:
@@ -58,24 +61,32 @@ class World:
     @cached_property
     def plain(self) -> float:
         """Seconds that plain transformers take for one model: draw, judge, read."""
-        start = time.process_time()
+        start = now()
         drawn = generated(self.lm, self.texts)
-        load_judge(self.request.judge).score(drawn)
+        load_judge(self.request.judge, device=str(self.lm.device)).score(drawn)
         text = Path(str(self.request.corpus)).read_text("utf-8")
         ids = self.lm.tokenizer(text)["input_ids"][: self.tokens]
         with torch.no_grad():
             for at in range(0, len(ids), 512):
-                piece = torch.tensor([ids[at : at + 512]])
+                piece = torch.tensor([ids[at : at + 512]], device=self.lm.device)
                 self.lm.model(input_ids=piece, labels=piece)
-        return time.process_time() - start
+        return now() - start
 
     def audit(self, **asked: Any) -> tuple[Run, float]:
         """A finished audit, from an empty store, and its seconds. What was loaded is not given to
         it."""
         store = Store(Path(tempfile.mkdtemp(dir=self.folder)))
-        start = time.process_time()
+        start = now()
         run = run_audit(replace(self.request, **asked), store, Hooks())
-        return run, time.process_time() - start
+        return run, now() - start
+
+
+def now() -> float:
+    """Seconds of this process; by the clock on a GPU, whose work is waited for."""
+    if not torch.cuda.is_available():
+        return time.process_time()
+    torch.cuda.synchronize()
+    return time.perf_counter()
 
 
 def generated(lm: LanguageModel, texts: Sequence[str]) -> list[str]:
@@ -174,27 +185,65 @@ def _scored(world: World, dtype: str) -> tuple[pd.DataFrame, float]:
     request = replace(
         world.request, dtype=dtype, estimator="gradient", perplexity_estimator="gradient"
     )
-    start = time.process_time()
+    start = now()
     table = scores_only(request, Store(Path(tempfile.mkdtemp(dir=world.folder))))
-    return table, time.process_time() - start
+    return table, now() - start
+
+
+def large(world: World) -> list[Measure]:
+    """First-order scores of all heads of Llama-2-7B's shape, random weights, and the perplexity's.
+    The vocabulary is that of the model that is named."""
+    from transformers import AutoConfig, LlamaConfig, LlamaForCausalLM
+
+    small = AutoConfig.from_pretrained(fetch(world.request.model)[0])
+    config = LlamaConfig(**SHAPE, vocab_size=small.vocab_size, eos_token_id=small.eos_token_id)
+    where, device = world.folder / "large", world.lm.device
+    torch.manual_seed(0)
+    with device:
+        model = LlamaForCausalLM._from_config(config, dtype=torch.bfloat16)
+    model.save_pretrained(where)
+    world.lm.tokenizer.save_pretrained(where)
+    del model
+    table, seconds = _scored(
+        replace(world, request=replace(world.request, model=str(where))), "auto"
+    )
+    return [
+        Measure("heads of a 7B Llama's shape that are scored", len(table), ""),
+        Measure("their scores by gradient, from folder to table", seconds, "s"),
+    ]
 
 
 def _speed(draw: Callable[[], int]) -> float:
-    start = time.process_time()
-    return draw() / (time.process_time() - start)
+    start = now()
+    return draw() / (now() - start)
+
+
+def measured(row: Callable[[World], list[Measure]], world: World) -> list[Measure]:
+    """What a row finds; on a GPU, what it took."""
+    if world.lm.device.type != "cuda":
+        return row(world)
+    torch.cuda.reset_peak_memory_stats()
+    start, found = now(), row(world)
+    spent, most = now() - start, torch.cuda.max_memory_allocated() / 2**30
+    name = f"{row.__name__} in {str(world.lm.dtype).removeprefix('torch.')}"
+    return [*found, Measure(name, spent, "s"), Measure(f"{name}: peak memory", most, "GiB")]
 
 
 def _ratio(name: str, value: float, bar: float) -> Measure:
     return Measure(f"{name}: time over plain drawing, judging, reading", value, "x", bar)
 
 
-ROWS = {row.__name__: row for row in (drawing, compressions, cuts, formats)}
+ROWS = {row.__name__: row for row in (drawing, compressions, cuts, formats, large)}
+SHAPE: dict[str, Any] = {"num_hidden_layers": 32, "num_attention_heads": 32, "hidden_size": 4096}
+SHAPE |= {"num_key_value_heads": 32, "intermediate_size": 11008, "max_position_embeddings": 2048}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parser(__doc__)
     options.add_argument("--model", required=True, metavar="FOLDER_OR_FILE")
     options.add_argument("--only", action="append", choices=sorted(ROWS))
+    options.add_argument("--device", default="cpu", help="cuda where a GPU is at hand")
+    options.add_argument("--dtype", default="auto", help="float32, bfloat16, …")
     options.add_argument("--prompts", type=int, default=300)
     options.add_argument("--tokens", type=int, default=4000, help="of text for perplexity")
     options.add_argument("--corpus", default=str(ROOT / "assets" / "demo-data" / "corpus.txt"))
@@ -210,10 +259,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         max_corpus_tokens=asked.tokens,
         max_new_tokens=NEW,
         controls=0,
+        device=asked.device,
+        dtype=asked.dtype,
     )
+    rows = asked.only or [name for name in ROWS if name != "large"]
     with tempfile.TemporaryDirectory() as folder:
         world = World(request, asked.prompts, asked.tokens, Path(folder))
-        found = [each for name in asked.only or ROWS for each in ROWS[name](world)]
+        found = [each for name in rows for each in measured(ROWS[name], world)]
     return show(found, asked.json)
 
 

@@ -573,7 +573,11 @@ def run_of(request: Growth, store: Store) -> Run:
 def plan_of(run: Run) -> Plan:
     """What the run was asked, checked again. RequestError where it would not be the same run
     today."""
-    plan: Plan = track_of_run(run).part("validate")(request_from(run.meta["request"]))
+    return same_plan(run, track_of_run(run).part("validate")(request_from(run.meta["request"])))
+
+
+def same_plan(run: Run, plan: PlanT) -> PlanT:
+    """The plan, where it is the run's. RequestError where it would not be the same run today."""
     if plan.run_id != run.id:
         what = (
             f"data, weights or code have changed since {run.id} was made: the same request is now"

@@ -282,8 +282,9 @@ def _order(lm: LanguageModel, begun: Begun, decoding: Decoding) -> tuple[list[in
 
 
 def batch_of(lm: LanguageModel) -> int:
-    """Texts that are drawn at once where there is room for them."""
-    return 128 if lm.device.type == "cpu" else 512
+    """Texts that are drawn at once where there is room for them. A step takes a GPU about as long
+    for 64 texts as for 1,024."""
+    return 128 if lm.device.type == "cpu" else 1024
 
 
 def text_of(lm: LanguageModel, tokens: Sequence[int]) -> str:

@@ -42,6 +42,9 @@ DTYPES: dict[str, torch.dtype] = {
     "float16": torch.float16,
 }
 
+# Convolutions of float32 would be computed on a GPU with 10 bits of the mantissa's 23.
+torch.backends.cudnn.allow_tf32 = False
+
 _schemas: list[torch.library.Library] = []  # kept alive: the schemas vanish with the object
 
 

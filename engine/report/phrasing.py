@@ -85,6 +85,8 @@ def with_interval(
     value: float, low: float, high: float, perplexity: bool = False, few: str = "prompts"
 ) -> str:
     """E.g. "0.411 (0.294 to 0.581)"."""
+    if math.isnan(value):
+        return number(value)
     return f"{number(value, perplexity)} ({span(low, high, perplexity, few)})"
 
 

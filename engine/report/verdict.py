@@ -212,6 +212,9 @@ def _ruled_out(view: View) -> str:
 def _open(view: View, open_: Sequence[Loss], tests: int) -> str:
     """What is not ruled out by so many tests, and what would tell."""
     track = view.track
+    quality = view.row(view.reading.quality)
+    if not open_ and (quality is None or math.isnan(quality["value"])):
+        return f"{view.reading.quality.name} was not measured."
     if not open_:
         return f"there are too few {view.reading.group.few} to judge groups or quality."
     said = _costs(view, open_, "may {} by {} or more")

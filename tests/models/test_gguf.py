@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import tokenization_utils_base
 
 from engine.models import gguf_cache
-from engine.models.gguf_cache import CHECKED
+from engine.models.gguf_cache import CHECKED, folder_of
 from engine.models.load_language_model import inspect_model, load_language_model
 from tests.gguf_files import WORDS, base, write
 from tests.models.folders import faults_of
@@ -60,6 +61,17 @@ def test_a_file_is_the_model_it_was_made_of_to_the_bit(name, tmp_path):
     ):
         assert name == other and torch.equal(mine, its), name
     assert torch.equal(logits(read.model), logits(own.model))
+
+
+def test_what_is_kept_does_not_depend_on_the_network(file, monkeypatch, tmp_path):
+    """Its files count for a run's id: an embedded audit is the same one on every machine."""
+    kept = []
+    for offline in (True, False):
+        monkeypatch.setattr(tokenization_utils_base, "is_offline_mode", lambda: offline)  # noqa: B023
+        monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path / str(offline)))
+        kept.append({one.name: one.read_bytes() for one in folder_of(file).iterdir()})
+    assert kept[0].keys() == kept[1].keys() >= {"tokenizer_config.json", "gguf.json"}
+    assert kept[0] == kept[1]
 
 
 def test_every_family_that_is_called_checked_is():

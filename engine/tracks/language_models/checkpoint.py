@@ -9,7 +9,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.audit.tracks import request_from
 from engine.core.errors import MaskError, refusal
 from engine.core.types import HeadMask, Values
 from engine.report.charts import lookup
@@ -17,7 +16,7 @@ from engine.store.runs import Run
 from engine.surgery.record import MaskRecord
 from engine.tracks.language_models.arms import arm_of, arms_of, is_arm
 from engine.tracks.language_models.context import PromptContext
-from engine.tracks.language_models.request import PromptPlan, prompt_plan_of, validate
+from engine.tracks.language_models.request import PromptPlan, planned, prompt_plan_of
 from engine.tracks.language_models.words import RANKED_BY_NOISE, is_against
 
 if TYPE_CHECKING:
@@ -131,8 +130,7 @@ def write_arm(run: Run, variant: Values, folder: Path, base: str | None) -> list
 
     from engine.models.load_language_model import load_language_model
 
-    request = request_from(run.meta["request"])
-    plan = validate(replace(request, model=base or request.model, against=()))
+    plan = planned(run, model=base or run.meta["request"]["model"], against=())
     if plan.model.weight_hash != run.meta["model"]["weight_hash"]:
         what = f"{plan.model.name} has other weights than the audit was made with."
         raise refusal("model", what, "Name the model of the audit.")

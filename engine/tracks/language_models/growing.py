@@ -227,7 +227,7 @@ def _measure(grown: Grown, audit: Audit, store: Store, used: Used) -> None:
     with timed(audit.progress, "statistics", "intervals and null bands"):
         measured = Measured(audit.context, asked, audit.progress)
         tables = measured.tables_at(placed(grown), detailed)
-        notes = _notes(grown, measured)
+        notes = [*_notes(grown, measured), *_without_text(audit.context)]
     lm = audit.context.lm
     tables["variants"] = variant_table(variants, lm.n_layers, lm.n_heads)
     if grown.split == TEST:
@@ -265,6 +265,16 @@ def _notes(grown: Grown, measured: Measured) -> list[str]:
                 "from the value here."
             )
     return notes
+
+
+def _without_text(context: PromptContext) -> list[str]:
+    """What must be said where the audit's text is not here."""
+    if context.corpus.text:
+        return []
+    return [
+        f"Perplexity was not measured: the audit's text, {context.corpus.name}, is not on this"
+        " machine where the audit had it."
+    ]
 
 
 # What was predicted beside what was measured, for whoever asked for more of an audit. No torch.

@@ -3,7 +3,7 @@ heavy loads."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from engine.audit.fields import (
     is_number,
 )
 from engine.audit.request import MORE, Plan, Request, spelled, versions_of
-from engine.audit.session import plan_of
+from engine.audit.session import same_plan
 from engine.audit.tracks import Quick
 from engine.core.errors import Fault, RequestError, refusal
 from engine.core.files import ASSETS, sha256_of
@@ -725,9 +725,9 @@ def _of_model(model: Any) -> list[Any]:
     return [*found, *(list(one) for one in (model.more_ends, model.begin) if one)]
 
 
-def validate(request: AuditRequest) -> PromptPlan:
+def validate(request: AuditRequest, text: Corpus | None = None) -> PromptPlan:
     """Check everything that can be checked without loading weights. RequestError carries all faults
-    together."""
+    together. text: what stands for the request's text."""
     from engine.models.checkpoint import load_tokenizer
     from engine.models.judge import inspect_judge  # imports torch: late, so that pages stay quick
     from engine.models.load_language_model import inspect_model
@@ -738,7 +738,7 @@ def validate(request: AuditRequest) -> PromptPlan:
     for name in (name for name in request.selections if name in known):
         faults += known[name].faults(request.reading)
     prompts = attempt(lambda: _prompts(request), faults)
-    corpus = attempt(lambda: _corpus(request), faults)
+    corpus = text or attempt(lambda: _corpus(request), faults)
     asked = request.judge, request.judge_sha256, request.judge_label
     judge = attempt(lambda: inspect_judge(*asked), faults)
     model = attempt(lambda: inspect_model(request.model, request.revision), faults)
@@ -764,9 +764,28 @@ def validate(request: AuditRequest) -> PromptPlan:
 
 def prompt_plan_of(run: Run) -> PromptPlan:
     """`engine.audit.session.plan_of` a language model's run."""
-    plan = plan_of(run)
-    assert isinstance(plan, PromptPlan), "a run of another track"
-    return plan
+    return same_plan(run, planned(run))
+
+
+def planned(run: Run, **changes: Any) -> PromptPlan:
+    """The plan of what a run was asked, with changes. Where its text is not on this machine, with
+    an empty one, of which no perplexity is measured."""
+    request = replace(AuditRequest.from_dict(run.meta["request"]), **changes)
+    beside = {name: _found(path) for name, path in request.benchmarks.items()}
+    request = replace(request, prompts=request.prompts and _found(request.prompts))
+    request = replace(request, benchmarks=beside)
+    named = [one for one in (request.corpus, request.validation_corpus) if one]
+    if request.max_corpus_tokens is None or all(Path(one).is_file() for one in named):
+        return validate(request)
+    name, digest = (run.meta["corpus"][part] for part in ("name", "digest"))
+    own = None if request.validation_corpus is None else ""
+    return validate(request, Corpus(name, "", digest, own))
+
+
+def _found(path: str) -> str:
+    """A path from where the program runs or, as in an embedded audit, from the project's folder."""
+    ours = ASSETS.parent / path
+    return str(ours) if ours.exists() and not Path(path).exists() else path
 
 
 def _prompts(request: AuditRequest) -> PromptSet:

@@ -66,7 +66,7 @@ def _line(name: str, bias: pd.Series, ppl: pd.Series) -> str:
     return (
         f"  {name:<44} {bias.value:.3f} {ends(bias.low, bias.high, '.3f')}{change:<28} "
         f"null {bias.null_high:.3f}/{'—' if math.isnan(group) else f'{group:.3f}'}"
-        f"  ppl {ppl.value:.2f}"
+        f"  ppl {phrasing.number(ppl.value, perplexity=True)}"
     )
 
 
@@ -212,7 +212,7 @@ def _perplexities(run: Run, results: pd.DataFrame) -> list[dict[str, Any]]:
     logarithm."""
     preset = Window(published=bool(run.meta["request"].get("published_perplexity")))
     parts = dict(list(run.table("windows").groupby(["variant", "split"])))
-    rows = results[results["metric"] == "perplexity"]
+    rows = results[(results["metric"] == "perplexity") & results["value"].notna()]
     again = [perplexity(parts[row.variant, row.split], preset) for row in rows.itertuples()]
     worst = float(np.abs(np.log(again) - np.log(rows["value"].to_numpy(dtype=float))).max())
     what = (

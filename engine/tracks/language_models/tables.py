@@ -335,9 +335,11 @@ class Measured:
         return self.context.fetch([what.shard("windows", split=split)])[0]
 
     def _text_row(self, what: What, split: str) -> dict[str, Any]:
-        """Perplexity of one mask; n counts tokens."""
+        """Perplexity of one mask; n counts tokens. NaN where there is no text."""
         windows, dense = self.windows(what, split), self.windows(UNCUT, split)
         preset, nan = self.context.settings.window, float("nan")
+        if windows.empty:
+            return _row("perplexity", Interval(nan, nan, nan, 0), None) | {"axis": ""}
         value, shown = perplexity(windows, preset), perplexity_interval(windows, self.n_boot)
         change = paired_perplexity_difference(dense, windows, self.n_boot)
         if preset.published:  # its mean of window means has no interval of its own

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -13,12 +14,13 @@ from engine.audit.jobs import check
 from engine.audit.request import Growth
 from engine.audit.verification import verify_run
 from engine.core.errors import RequestError
-from engine.report.bundle import write_masks
+from engine.report.bundle import export_run, write_masks
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contents import panels
 from engine.report.hand_sets import tried
 from engine.report.summary import summary_of, summary_text
+from engine.report.verdict import TAKE, verdict
 from engine.store.runs import Run, Store
 from engine.store.tables import where
 from engine.tracks.language_models.growing import grow
@@ -226,3 +228,27 @@ def test_a_run_that_would_be_another_today_does_not_grow(run, store, copy):
     seal(renamed, {**run.meta, "id": renamed.name})
     with pytest.raises(RequestError, match="Audit again"):
         grow(replace(growth(run, units=(1,)), run=renamed.name), store)
+
+
+def test_an_audit_whose_text_is_not_here_grows_without_a_perplexity(words_judged_here, tmp_path):
+    """Others' texts are not embedded beside the figures."""
+    store = Store(tmp_path / "store")
+    asked = world_request(tmp_path, methods=("fasp", "int8"), max_corpus_tokens=400)
+    run = run_audit(asked, store)
+    (text := Path(run.meta["request"]["corpus"])).rename(text.with_suffix(".away"))
+    found = grow(growth(run, method="fasp", level=0.2), store)
+    new = found.table("variants").query("sparsity == 0.2")["variant"].item()
+    rows = where(found.table("results"), variant=new, split="test").set_index("metric")
+    assert pd.isna(rows.loc["perplexity", "value"])
+    assert rows.loc[f"bias:{run.meta['request']['reading']}", "value"] >= 0
+    assert [note for one in found.added for note in one.meta["notes"]] == [
+        f"Perplexity was not measured: the audit's text, {run.meta['corpus']['name']}, is not on"
+        " this machine where the audit had it."
+    ]
+    assert all(check["ok"] for check in verify_run(found)["checks"])
+    choice = Choice("fasp", "religion", 0.2)
+    assert verdict(found, choice).cost.startswith("Perplexity was not measured.")
+    assert verdict(found, choice).advice.answer != TAKE
+    int8 = found.table("variants").query("method == 'int8'")["variant"].item()
+    assert export_run(found, tmp_path / "out", ("checkpoint",), variant=int8)
+    text.with_suffix(".away").rename(text)

@@ -266,8 +266,13 @@ def said(found: Told) -> str:
 
 
 def _changes(rows: list[dict[str, Any]]) -> str:
+    among = sum(row["group"] != ALL for row in rows)
     moved = {
-        way: [_name(row) for row in rows if phrasing.direction(row) == way]
+        way: [
+            _name(row)
+            for row in rows
+            if phrasing.direction(row, 1 if row["group"] == ALL else among) == way
+        ]
         for way in ("rose", "fell")
     }
     told = [
