@@ -23,8 +23,7 @@ from benchmarks.report import Measure, parser, show
 from engine.audit.session import Local
 from engine.core.types import Hooks
 from engine.core.words import axis_name
-from engine.report.charts import lookup
-from engine.stats.student import Student
+from engine.stats.clustered import Student
 from engine.store.runs import EMBEDDED, Store, default_root, find_run
 from engine.tracks.language_models.bias import bias
 from engine.tracks.language_models.context import Shard
@@ -63,7 +62,7 @@ def _kept(name: str) -> Iterator[Measure]:
     request = AuditRequest.from_dict(run.meta["request"])
     request = replace(request, methods=("fasp", "annealed"))
     scores, groups = run.table("scores"), run.table("head_groups")
-    variants = all_variants(request, scores, lookup.total_heads(run), groups=groups)
+    variants = all_variants(request, scores, run.n_units, groups=groups)
     cuts = {(one.method, one.target_axis, one.sparsity): one.cut for one in variants}
     for axis in request.axes:
         own = {at: cut for (method, of, at), cut in cuts.items() if (method, of) == ("fasp", axis)}

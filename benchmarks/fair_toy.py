@@ -29,7 +29,7 @@ from torch.nn import functional
 from benchmarks.report import Measure, parser, show
 from engine.core.ids import rng
 from engine.tracks.fair_training.methods.base import NONE, FairJob, FairMethod, fair_method
-from engine.training.batches import Batches
+from engine.training.fit import Batches
 from engine.training.losses import Targets
 from engine.training.recipe import Recipe
 

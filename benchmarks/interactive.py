@@ -17,7 +17,6 @@ from benchmarks import app_server
 from benchmarks.report import Measure, parser, show
 from engine.core.ids import rng
 from engine.report.ahead import LEAD
-from engine.report.charts import lookup
 from engine.resident import client
 from engine.resident.asks import answer_here
 from engine.resident.warm import Warm
@@ -60,7 +59,7 @@ def demo() -> Run:
 def random_sets(run: Run, number: int) -> list[tuple[int, ...]]:
     """Sets of 1 to MOST heads, sizes in turn, heads drawn with a stated seed: critical ones too."""
     draw = rng("interactive benchmark", 0)
-    total = lookup.total_heads(run)
+    total = run.n_units
     return [
         tuple(sorted(draw.permutation(total)[: 1 + at % MOST].tolist())) for at in range(number)
     ]

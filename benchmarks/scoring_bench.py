@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.core.types import POOLED, PromptSet
+from engine.core.types import POOLED, PromptSet, Values
 from engine.data.prompts.load import load_prompts
 from engine.data.texts.load import load_corpus
 from engine.models.judge import load_judge
@@ -59,7 +59,7 @@ class Timed:
 
     table: pd.DataFrame
     seconds: float
-    report: dict[str, Any]
+    report: Values
 
     def by_seed(self) -> np.ndarray:
         """Values, shape (units, seeds)."""

@@ -18,8 +18,7 @@ import torch
 from torch.nn import functional
 
 from engine.models.load_image_classifier import Classifier, fresh_classifier
-from engine.training.batches import Batch, Batches
-from engine.training.fit import fit
+from engine.training.fit import Batch, Batches, fit
 from engine.training.losses import Targets
 from engine.training.recipe import Recipe
 

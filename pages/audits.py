@@ -10,7 +10,7 @@ import streamlit as st
 from engine.core import words
 from engine.core.errors import PruneAuditError
 from engine.report import phrasing
-from engine.report.summaries import ORDERS, searched
+from engine.report.summary import ORDERS, searched
 from engine.report.tracks import tracks
 from engine.store.runs import RunSummary, default_root
 from pages.shared import cache, jobs, state

@@ -136,7 +136,7 @@ def _held(bench: Bench) -> Units:
 
 
 def _list(desk: Desk) -> None:
-    run, bench, every = desk.run, desk.bench, range(desk.track.total(desk.run))
+    run, bench, every = desk.run, desk.bench, range(desk.run.n_units)
     named = partial(bench.name, run)
     st.multiselect(
         f"{capital(desk.track.many)} that are off",
@@ -193,7 +193,7 @@ def _tools(desk: Desk) -> None:
         button("Undo", ("bench", "undo"), _undo, icon="undo", disabled=is_first)
         button("All on", ("bench", "all"), _switch, off, (), disabled=not off)
         if desk.bench.rows is None:
-            button("Invert", ("bench", "invert"), _invert, track.total(desk.run))
+            button("Invert", ("bench", "invert"), _invert, desk.run.n_units)
         by_method = choice.method != "dense" and not is_by_hand(choice.method)
         is_cut = by_method and not track.ways.title(choice.method)
         if is_cut and choice.level > track.level.none:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import streamlit as st
 
 from engine.report import phrasing
-from engine.report.charts import compare, compare_kinds
+from engine.report.charts import compare
 from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of, tracks
 from pages.shared import cache, panels, state
@@ -53,7 +53,7 @@ def page() -> None:
 def _comparable(run: cache.KeptRun, other: str) -> bool:
     """Whether another audit is of this one's kind, or of one that measures the same."""
     mine, its = track_of(run), tracks().get(cache.track_name_of(other))
-    return its is not None and (its.name == mine.name or its.measures == mine.measures != "")
+    return its is not None and (its.name == mine.name or compare.kin(its, mine))
 
 
 def _axes(run: cache.KeptRun) -> list[str]:
@@ -86,8 +86,8 @@ def _charts(runs: list[cache.KeptRun], choice: Choice) -> None:
     st.caption(plain(compare.named(runs)))
     if len(compare.alike(runs)) > 1:
         panels.draw(compare.compare_runs(runs, choice))
-    if any(compare_kinds.are_kin(runs[0], other) for other in runs[1:]):
-        panels.draw(compare_kinds.compare_kinds(runs, choice))
+    if any(compare.are_kin(runs[0], other) for other in runs[1:]):
+        panels.draw(compare.compare_kinds(runs, choice))
 
 
 def _without_the_axis(runs: list[cache.KeptRun], axis: str) -> str:

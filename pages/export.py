@@ -64,7 +64,7 @@ def page() -> None:
         st.header(plain(f"This variant: {lookup.variant_label(run, variant)}"), anchor=False)
         st.caption(plain(lookup.amount(run, variant)))
         with boundary():
-            taken = _one_of(track.takable(run, variant))
+            taken = _one_of(lookup.takable(run, variant))
             stands = bool(track.ways.instead(variant))
             if not stands:
                 _mask(run, taken)

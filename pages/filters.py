@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from engine.report.charts import cost, filter_layers
 from engine.report.charts.panel import Choice
-from engine.tracks.image_classifiers.panels import loss_share, pw, scores, speedup
+from engine.tracks.image_classifiers.panels import pw, scores, speedup
 from pages.shared import panels, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import choose_reading, line, segmented
@@ -26,8 +26,8 @@ def who_pays(run: KeptRun, choice: Choice) -> None:
     panels.show(run, choice, along, pw.pw_difference, options={along: {"show": show}})
     if len(made(run, pw.switches)):
         panels.draw_folded(made(run, pw.ablation, choice), "ablation")
-    if made(run, loss_share.has_loss_share, choice):
-        panels.draw_folded(made(run, loss_share.loss_share, choice), "loss_share")
+    if made(run, pw.has_loss_share, choice):
+        panels.draw_folded(made(run, pw.loss_share, choice), "loss_share")
 
 
 def layers(run: KeptRun, choice: Choice) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from engine.audit.tracks import tracks
 from engine.core.files import ASSETS
-from engine.report.tracks import tracks
 from engine.store.runs import default_root
 from pages.shared import panels
 from pages.shared.frame import draw_page, heading
@@ -15,7 +15,7 @@ from pages.shared.frame import draw_page, heading
 def page() -> None:
     heading("models", notes=False)
     for track in tracks().values():
-        for shelf in track.shelves():
+        for shelf in track.part("shelves")() if track.shelves else ():
             st.header(shelf.title, anchor=False)
             panels.table(shelf.table)
             if shelf.note:

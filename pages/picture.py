@@ -10,9 +10,8 @@ import streamlit as st
 
 from engine.core import words
 from engine.report.charts import lookup
-from engine.report.charts.class_chances import class_chances
 from engine.report.charts.panel import Choice
-from engine.report.charts.where_it_looks import ABOUT, WAYS, where_it_looks
+from engine.report.charts.where_it_looks import ABOUT, WAYS, class_chances, where_it_looks
 from pages.shared import panels, safe, state
 from pages.shared.anecdote import answered, ask_both
 from pages.shared.cache import KeptRun, made

@@ -3,14 +3,13 @@ noise."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from engine.core import words
-from engine.core.types import Hooks
+from engine.core.types import Hooks, Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
@@ -116,7 +115,7 @@ def prompts_of(run: KeptRun, axis: str, group: str) -> list[tuple[str]]:
     return [(text,) for text in texts]
 
 
-def _asked(run: KeptRun, given: Mapping[str, Any]) -> dict[str, Any]:
+def _asked(run: KeptRun, given: Values) -> dict[str, Any]:
     """The answer; meanwhile the first row's two texts as they grow."""
     place, shown = st.empty(), _shown()
     with place.container():
@@ -126,7 +125,7 @@ def _asked(run: KeptRun, given: Mapping[str, Any]) -> dict[str, Any]:
             with holder:
                 safe.generated("…", capital(side), "waits", shown)
 
-        def grown(row: Mapping[str, Any]) -> None:
+        def grown(row: Values) -> None:
             if row.get("row") == 0:
                 with holders[row["side"]]:
                     safe.generated(row["text"], capital(row["side"]), "writes", shown)
@@ -137,7 +136,7 @@ def _asked(run: KeptRun, given: Mapping[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def _answer(run: KeptRun, choice: Choice, answer: Mapping[str, Any]) -> None:
+def _answer(run: KeptRun, choice: Choice, answer: Values) -> None:
     heads, shown = phrasing.count(len(answer["heads"]), "head"), _shown()
     pruned = f"Pruned: {answer['cut']}, {heads} off. Noise {answer['seed']}. {own.JUDGE}"
     for note in (*answer["notes"], pruned):
@@ -154,7 +153,7 @@ def _answer(run: KeptRun, choice: Choice, answer: Mapping[str, Any]) -> None:
     link("examples", "See the audit's own texts")
 
 
-def _row(row: Mapping[str, Any], shown: bool) -> None:
+def _row(row: Values, shown: bool) -> None:
     """Prompt and both texts, the first token that differs marked."""
     at = row["parts_at"]
     where = "word for word the same" if at is None else f"they part at token {at + 1}"
@@ -169,7 +168,7 @@ def _row(row: Mapping[str, Any], shown: bool) -> None:
             safe.generated("".join(pieces), capital(side), note, shown, _marked(pieces, at))
 
 
-def _change(row: Mapping[str, Any]) -> float:
+def _change(row: Values) -> float:
     """Of the judge's score, to the digits that are shown."""
     return round(row["pruned"]["score"] - row["dense"]["score"], 3) + 0.0
 
@@ -182,7 +181,7 @@ def _marked(pieces: list[str], at: int | None) -> tuple[int, int] | None:
     return start, start + sum(map(len, pieces[at : at + 1]))
 
 
-def _siblings(rows: list[Mapping[str, Any]], shown: bool) -> None:
+def _siblings(rows: list[Values], shown: bool) -> None:
     """A row per sibling: scores in a table, the texts below."""
     st.header("And about each other subgroup, under the same noise?", anchor=False)
     table = [
@@ -202,7 +201,7 @@ def _siblings(rows: list[Mapping[str, Any]], shown: bool) -> None:
             _row(row, shown)
 
 
-def _effect(run: KeptRun, choice: Choice, found: Mapping[str, Any]) -> None:
+def _effect(run: KeptRun, choice: Choice, found: Values) -> None:
     """What the audit measured on the head whose attention is shown."""
     unit = found["layer"] * int(run.meta["model"]["n_heads"]) + found["head"]
     if maps := track_of(run).maps:

@@ -11,8 +11,8 @@ from engine.core.files import ASSETS
 from engine.report import story
 from engine.report.charts.panel import CONFIG, Choice, Panel
 from engine.report.figures import find_browser, larger
-from engine.report.slides import KIND as SLIDES
-from engine.report.slides import slides
+from engine.report.story import KIND as SLIDES
+from engine.report.story import slides
 from pages.shared import state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import button, choose

@@ -17,7 +17,7 @@ def page() -> None:
         return
     run = need_run("reliability")
     choice = choose(run)
-    first, *more = track_of(run).repeats
+    first, *more = track_of(run).charts.repeats
     panels.show(run, choice, first, tuple(more[:2]), *more[2:])
     other_judges(run, choice)
 

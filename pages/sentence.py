@@ -10,9 +10,9 @@ import streamlit as st
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.class_chances import SIDES, class_chances
 from engine.report.charts.panel import Choice
-from engine.tracks.text_classifiers.panels import sentence as charts
+from engine.report.charts.where_it_looks import SIDES, class_chances
+from engine.tracks.text_classifiers.panels import lens as charts
 from pages.shared import panels, safe, state
 from pages.shared.anecdote import answered, ask_both, take_one, text_box
 from pages.shared.cache import KeptRun, made

@@ -6,9 +6,8 @@ from __future__ import annotations
 import streamlit as st
 
 from engine.report.charts import lookup
-from engine.report.charts.before_after import who_pays_small
-from engine.report.charts.what_was_cut import what_was_cut
-from engine.report.tracks import track_of
+from engine.report.charts.what_was_cut import what_was_cut, who_pays_small
+from engine.report.tracks import prediction_of, track_of
 from engine.report.verdict import verdict
 from pages.shared import panels, state, welcome
 from pages.shared.cache import made
@@ -38,15 +37,15 @@ def page() -> None:
         with st.container(key=state.NEXT_STEPS, horizontal=True, gap="small"):
             link(track.pages[0], "Why")
             link("examples", "What flipped")
-            if "labels.TAB" in track.tabs.get("examples", ()):
+            if "labels.TAB" in track.screens.tabs.get("examples", ()):
                 link("examples", "Label texts", tab="labels")
             link("reliability" if "reliability" in track.pages else "measured", "How sure")
             link("export", "Take it")
-    panels.folded("More about it", run, choice, (what_was_cut, *track.main_charts.folded))
+    panels.folded("More about it", run, choice, (what_was_cut, *track.charts.folded))
     if said := lookup.not_finished(run, choice):
         st.caption(said)
     link("new_audit", "Ask for another axis or method")
-    if not track.prediction:
+    if not prediction_of(run):
         offer_level(measured, choice)
     panels.look_ahead(run, (verdict, who_pays_small, what_was_cut), choice)
 

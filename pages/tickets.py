@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from engine.report.charts.classifier_groups import paid_by_group
+from engine.report.charts.by_group import paid_by_group
 from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of
-from engine.tracks.text_classifiers.panels import curve, groups, help, lookup, published, survival
+from engine.tracks.text_classifiers.panels import curve, importance, published, survival
 from pages.shared import cache, panels, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import choose_reading, group_label, line, select
@@ -20,7 +20,7 @@ def who(run: KeptRun, choice: Choice) -> None:
     first."""
     with line():
         with st.container(width=320):
-            offered = ["", *lookup.groups_of_axis(run, choice.measured)]
+            offered = ["", *survival.groups_of_axis(run, choice.measured)]
             group = select("Measured on", offered, state.TICKET_GROUP, group_label)
         choice = choose_reading(run, choice)
     panels.show(
@@ -31,8 +31,8 @@ def who(run: KeptRun, choice: Choice) -> None:
         options={curve.tickets_curve: {"group": group}},
     )
     panels.draw_folded(made(run, curve.tickets_by_group, choice), "by_group")
-    if made(run, groups.has_borkan, choice):
-        panels.draw_folded(made(run, groups.borkan, choice), "borkan")
+    if made(run, curve.has_borkan, choice):
+        panels.draw_folded(made(run, curve.borkan, choice), "borkan")
 
 
 def which_heads(run: KeptRun, choice: Choice) -> None:
@@ -42,9 +42,9 @@ def which_heads(run: KeptRun, choice: Choice) -> None:
         run,
         choice,
         (survival.survival, survival.cut_order),
-        help.score_difference,
-        help.random_masks,
-        help.score_truth,
+        importance.score_difference,
+        importance.random_masks,
+        importance.score_truth,
     )
 
 

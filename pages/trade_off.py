@@ -21,7 +21,7 @@ def page() -> None:
     choice, track = choose(measured, ahead=True), track_of(measured)
     run = shown_at(measured, choice)
     with line():
-        views = {name: view.label for name, view in track.views.items()}
+        views = {name: view.label for name, view in track.front.views.items()}
         split = segmented("Measured on", views, state.SPLIT)
         choice = choose_reading(run, choice)
     panel = made(run, pareto.pareto, choice, split=split)
@@ -32,7 +32,7 @@ def page() -> None:
     _one_variant(run, choice, split)
     if weighed := track.ways.weighed(measured):
         panels.folded("Against other ways to make it smaller", run, choice, weighed)
-    along = (track.main_charts.harm, track.main_charts.quality)
+    along = (track.charts.harm, track.charts.quality)
     panels.folded(f"How it goes along the {track.level.noun}", run, choice, along)
     benchmarks(run, choice)
 
@@ -41,7 +41,7 @@ def _one_variant(run: KeptRun, choice: Choice, split: str) -> None:
     track, table = track_of(run), made(run, pareto.variants_of, choice, split)
     rows = {row["variant"]: row for row in table.to_dict("records")}
     named = {
-        name: capital(f"{lookup.variant_label(run, row)}{track.mark(row)}{track.draw(row)}")
+        name: capital(f"{lookup.variant_label(run, row)}{track.mark(row)}{track.front.draw(row)}")
         for name, row in rows.items()
     }
     st.header("What is behind one point?", anchor=False)
@@ -67,7 +67,7 @@ COLUMNS = {
 def _numbers(run: KeptRun, variant: str, choice: Choice, split: str) -> pd.DataFrame:
     track, rows = track_of(run), []
     for measure in track.details(choice.reading):
-        row = lookup.measured(run, variant, measure, choice, track.views[split].split)
+        row = lookup.measured(run, variant, measure, choice, track.front.views[split].split)
         if row is not None:
             numbers = {title: row[name] for title, name in COLUMNS.items()}
             rows.append({"Measure": capital(measure.word.name), **numbers, "n": int(row["n"])})

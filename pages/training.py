@@ -6,21 +6,12 @@ from __future__ import annotations
 import streamlit as st
 
 from engine.report.charts import filter_layers, lookup
-from engine.report.charts.classifier_groups import paid_by_group
-from engine.report.charts.levelling import levelling_down
+from engine.report.charts.by_group import levelling_down, paid_by_group
 from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of
 from engine.tracks.fair_training import words as own
-from engine.tracks.fair_training.panels import (
-    curve,
-    differences,
-    effort,
-    saved,
-    surface,
-    tradeoff,
-    training_curves,
-)
-from engine.tracks.fair_training.panels import lookup as fair
+from engine.tracks.fair_training.panels import curve, differences, effort, training_curves
+from engine.tracks.fair_training.panels import curve as fair
 from pages.shared import frame, jobs, panels, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, choose_reading, is_dark, line, method_label, segmented
@@ -82,14 +73,18 @@ def against_others(run: KeptRun, choice: Choice) -> None:
     between. Where surface and paths were not asked for, one of them says how to get both."""
     choice = choose_reading(run, choice)
     panels.draw(made(run, differences.bifp_against, choice))
-    panels.draw(made(run, tradeoff.tradeoff, choice))
-    if made(run, surface.has_surface, choice):
-        named = {name: capital(label) for name, label in surface.SHOWN.items()}
+    panels.draw(made(run, differences.tradeoff, choice))
+    if made(run, training_curves.has_surface, choice):
+        named = {name: capital(label) for name, label in training_curves.SHOWN.items()}
         show = segmented("Colour shows", named, state.SURFACE)
-        panels.draw(made(run, surface.surface, choice, show=show))
-        panels.draw(made(run, surface.path, choice))
+        panels.draw(made(run, training_curves.surface, choice, show=show))
+        panels.draw(made(run, training_curves.path, choice))
     else:
-        make = surface.path if made(run, surface.has_path, choice) else surface.surface
+        make = (
+            training_curves.path
+            if made(run, training_curves.has_path, choice)
+            else training_curves.surface
+        )
         panels.draw(made(run, make, choice))
     panels.look_ahead(run, (differences.bifp_against,), choice)
 
@@ -101,7 +96,7 @@ def of_effort(run: KeptRun, choice: Choice) -> None:
         family = family_of(run)
         choice = choose_reading(run, choice)
     options = {effort.effort: {"by": by, "family": family}}
-    shown = (effort.effort, training_curves.training, saved.saved)
+    shown = (effort.effort, training_curves.training, curve.saved)
     panels.show(run, choice, *shown, options=options)
 
 

@@ -49,11 +49,11 @@ def another(than: str, folder: Path, run_id: str) -> Run:
 def akin(to: str, folder: Path, run_id: str) -> Run:
     """The usual run of another track that measures the same, on as many images; skipped where there
     is none."""
-    measures = screens.tracks()[to].measures
+    measures = screens.tracks()[to].comparison.measures
     same = [
         name
         for name, screen in screens.tracks().items()
-        if screen.measures == measures != "" and name != to
+        if screen.comparison.measures == measures != "" and name != to
     ]
     return make(next(iter(same), ""), folder, run_id)
 

@@ -64,7 +64,7 @@ def own_pages(track: str) -> set[str]:
 def own_tabs(track: str) -> set[str]:
     """Files of tabs that no other track names."""
     named = {
-        name: {tab.partition(".")[0] for tabs in screen.tabs.values() for tab in tabs}
+        name: {tab.partition(".")[0] for tabs in screen.screens.tabs.values() for tab in tabs}
         for name, screen in screens().items()
     }
     return named[track] - {tab for name, tabs in named.items() if name != track for tab in tabs}

@@ -14,11 +14,10 @@ import numpy as np
 
 from benchmarks.calibration.language_models import Drawn, World, drawn
 from benchmarks.report import Measure
-from engine.report.advice import ERROR, GAIN_ERROR, LEAVE, TAKE, Loss, decide, is_closed, loss_of
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure as Metric
-from engine.tracks.language_models.bias_intervals import BiasErrors
-from engine.tracks.language_models.groups import group_rows
+from engine.report.verdict import ERROR, GAIN_ERROR, LEAVE, TAKE, Loss, decide, is_closed, loss_of
+from engine.tracks.language_models.bias_intervals import BiasErrors, group_rows
 
 TOLERATED = Choice("", "", 0.0).tolerance, Choice("", "", 0.0).quality_tolerance
 TURNED, WORD, TEMPLATE = 0.02, 0.01, 0.01

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.report import Measure
 from engine.core.ids import rng
-from engine.stats.flips import direction
+from engine.stats.resampling import direction
 
 PROMPTS, DRAWS = 20, 2
 """Of a word; of a prompt."""

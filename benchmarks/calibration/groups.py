@@ -14,8 +14,7 @@ from benchmarks.report import Measure
 from engine.core.ids import rng
 from engine.report.phrasing import direction
 from engine.tracks.language_models.bias import Exchanges, descriptors_band, lay_out
-from engine.tracks.language_models.bias_intervals import BiasErrors
-from engine.tracks.language_models.groups import group_rows, verdicts
+from engine.tracks.language_models.bias_intervals import BiasErrors, group_rows, verdicts
 
 KEPT, OWN = 0.7, 0.05
 """Share of the distances that a cut leaves; standard deviation of what a template adds to one

@@ -16,8 +16,8 @@ import pandas as pd
 
 from benchmarks.report import Measure
 from engine.core.ids import rng
+from engine.stats.clustered import MISSED, Student
 from engine.stats.reliability import correlation_interval
-from engine.stats.student import MISSED, Student
 from engine.tracks.language_models.bias import group_band
 from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.evidence import rank_p

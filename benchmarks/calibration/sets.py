@@ -99,7 +99,7 @@ def _drawn(run: Run, axis: str) -> dict[Units, str]:
     """Sets with their kinds, drawn with a stated seed. Critical heads are drawn too."""
     known, single = measured_sets(run, axis)[0], scales(run, axis)[0].singles.value
     strong = np.argsort(-np.abs(single))[:2].tolist()
-    draw, total = rng("predicted sets", "dev", axis), lookup.total_heads(run)
+    draw, total = rng("predicted sets", "dev", axis), run.n_units
     found: dict[Units, str] = {}
     for kind, count in ASKED.items():
         at, wanted = 0, len(found) + count

@@ -20,9 +20,14 @@ from engine.models.load_image_classifier import (
     save_classifier,
 )
 from engine.models.vision import architecture_for
-from engine.surgery.filters.cut import cut_filters, replayed
-from engine.surgery.filters.graph import filter_graph, masked_filters, prove_filter_mask_works
-from engine.surgery.record import FilterRecord, groups_of, read_filter_mask, write_filter_mask
+from engine.surgery.filters.graph import (
+    cut_filters,
+    filter_graph,
+    masked_filters,
+    prove_filter_mask_works,
+    replayed,
+)
+from engine.surgery.record import FilterRecord, groups_of, read_filter_mask, write_mask
 from tests.classifiers.worlds import enliven
 from tests.tiny_images import FAMILIES, saved_by_transformers
 
@@ -109,7 +114,7 @@ def _others(
         groups_of(mask),
         history,
     )
-    read = read_filter_mask(write_filter_mask(folder / "mask.json", record))
+    read = read_filter_mask(write_mask(folder / "mask.json", record))
     yield (
         "mask.json applied to a fresh load",
         replayed(load_classifier(folder, device="cpu"), read.history, read.mask),

@@ -10,7 +10,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from engine.core.types import Values
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,9 +27,7 @@ class _Audit(ModuleType):
     """This folder, which can also be called: `engine.audit(request)` is what a notebook says, and
     once anything in here is imported that name is the folder's."""
 
-    def __call__(
-        self, request: Request | Mapping[str, Any], store: Store | str | Path | None = None
-    ) -> Run:
+    def __call__(self, request: Request | Values, store: Store | str | Path | None = None) -> Run:
         """The finished run of a request, computed in this process or found; a job of every page's
         list meanwhile.
 

@@ -28,7 +28,7 @@ from engine.core import memory
 from engine.core.errors import Fault, RequestError
 from engine.core.files import in_full
 from engine.core.text import visible
-from engine.core.types import Event
+from engine.core.types import Event, Values
 from engine.store.runs import EMBEDDED, Store, default_root
 
 MEMORY_HELP = (
@@ -261,9 +261,7 @@ def request_of(args: argparse.Namespace, request: type[RequestT], **fixed: Any) 
     return made(request, values, faults)
 
 
-def made(
-    request: type[RequestT], values: Mapping[str, Any], faults: Sequence[Fault] = ()
-) -> RequestT:
+def made(request: type[RequestT], values: Values, faults: Sequence[Fault] = ()) -> RequestT:
     """A request of what was read, with what is usual where nothing was said.
 
     faults: what could not be read. RequestError with all of these, and with what is wrong with the
@@ -401,7 +399,7 @@ _READERS: Mapping[str, Callable[[Field, Any, list[Fault]], Any]] = {
 # A request as words: the inverse of reading, given only where reading gives the request back.
 
 
-def command_of(asked: Mapping[str, Any]) -> str:
+def command_of(asked: Values) -> str:
     """The command that asks for what run.json's `request` holds; "" where no words give just
     that."""
     try:
@@ -482,11 +480,11 @@ def _names(value: Any, field: Field) -> list[str]:
     return [",".join(value)] if field.commas else list(value)
 
 
-def _pairs(value: Mapping[str, Any], _: Field) -> list[str]:
+def _pairs(value: Values, _: Field) -> list[str]:
     return [f"{name}={_json(one)}" for name, one in value.items()]
 
 
-def _per_method(value: Mapping[str, Mapping[str, Any]], _: Field) -> list[str]:
+def _per_method(value: Mapping[str, Values], _: Field) -> list[str]:
     return [
         f"{method}.{name}={_json(one)}"
         for method, given in value.items()

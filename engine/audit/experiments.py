@@ -20,6 +20,7 @@ import pandas as pd
 from engine.audit.request import Request
 from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, unknown
+from engine.core.types import Values
 from engine.store.runs import Run
 
 NAN = math.nan
@@ -229,9 +230,7 @@ class Sketch(Experiment):
         return []
 
 
-def finding(
-    what: str, row: Mapping[str, Any], seeds: float = NAN, scale: float = 1.0, **more: Any
-) -> Finding:
+def finding(what: str, row: Values, seeds: float = NAN, scale: float = 1.0, **more: Any) -> Finding:
     """A Finding from a row of a results or groups table: its value, interval, null band and n."""
     names = {
         "ours": "value",
@@ -243,16 +242,14 @@ def finding(
     return _finding(what, row, names, scale, seeds=seeds, **more)
 
 
-def change(
-    what: str, row: Mapping[str, Any], seeds: float = NAN, scale: float = 1.0, **more: Any
-) -> Finding:
+def change(what: str, row: Values, seeds: float = NAN, scale: float = 1.0, **more: Any) -> Finding:
     """A Finding from a row's change against the dense model."""
     names = {"ours": "delta", "low": "delta_low", "high": "delta_high"}
     return _finding(what, row, names, scale, seeds=seeds, **more)
 
 
 def _finding(
-    what: str, row: Mapping[str, Any], names: Mapping[str, str], scale: float, **more: Any
+    what: str, row: Values, names: Mapping[str, str], scale: float, **more: Any
 ) -> Finding:
     more |= {ours: scale * float(row.get(theirs, NAN)) for ours, theirs in names.items()}
     return Finding(what, n=float(row.get("n", NAN)), **more)

@@ -16,15 +16,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard, TypeVar
 
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import is_special, is_too_long
-from engine.core.types import Kind, Setting
+from engine.core.types import Kind, Setting, Values
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 RequestT = TypeVar("RequestT", bound="DataclassInstance")
 T = TypeVar("T")
-Values = Mapping[str, Any]
-"""The other fields of the request, as far as they are known."""
 WHAT, HOW = "What is audited", "How"
 """Sections of the form that are open; all others fold."""
 
@@ -562,7 +560,7 @@ def device_faults(name: str, _: Any) -> list[Fault]:
 
 
 def setting_faults(
-    declared: Sequence[Setting], given: Mapping[str, Any], where: str = "setting"
+    declared: Sequence[Setting], given: Values, where: str = "setting"
 ) -> list[Fault]:
     """Settings that are unknown, of the wrong kind or out of range."""
     known = {setting.name: setting for setting in declared}

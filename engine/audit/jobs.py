@@ -20,10 +20,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from engine.audit.fields import type_faults
 from engine.audit.request import Growth
@@ -40,7 +40,7 @@ from engine.core.files import (
     sweep,
     write_whole,
 )
-from engine.core.types import Event, Hooks, digest_of
+from engine.core.types import Event, Hooks, Values, digest_of
 from engine.store.runs import Run, Store
 from engine.store.sealed import DamagedError, read_document, write_document
 
@@ -114,7 +114,7 @@ _WORDS = (
 )
 
 
-def state_from(found: Mapping[str, Any], job_id: str) -> JobState:
+def state_from(found: Values, job_id: str) -> JobState:
     """A state as it was written, fields that nobody knows left out. DamagedError where it is none
     of this job."""
     values = {field.name: found[field.name] for field in fields(JobState) if field.name in found}
@@ -352,7 +352,7 @@ def _damaged(folder: Path, why: str) -> JobState:
     return JobState(folder.name, title, "interrupted", message=f"{why} Start it again to resume.")
 
 
-def _asked(folder: Path) -> dict[str, Any]:
+def _asked(folder: Path) -> Values:
     """The request as it was written. RequestError where there is no such job, DamagedError where it
     is not whole."""
     if not (folder / REQUEST).exists():
@@ -535,7 +535,7 @@ def _hooks(
             last["write"] = time.monotonic()
             _write(folder, replace(state, **{**asdict(event), **said}, updated=_now()))
 
-    def point(row: Mapping[str, Any]) -> None:
+    def point(row: Values) -> None:
         with (folder / POINTS).open("a", encoding="utf-8") as file:
             file.write(json.dumps(json_able(dict(row))) + "\n")
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pandas as pd
 
-from engine.core.types import Hooks
+from engine.core.types import Hooks, Values
 
 if TYPE_CHECKING:
     import torch
@@ -77,7 +77,7 @@ class Measurement(ABC):
     ships; what is measured says how long a unit takes on this machine. For forecasts only."""
 
     @abstractmethod
-    def parts(self, context: Any, shard: Any) -> dict[str, Any]:
+    def parts(self, context: Any, shard: Any) -> Values:
         """What the numbers depend on besides the model, the device and what the shard itself says;
         JSON-able."""
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 from engine.audit.fields import asked, device_faults, fields_of, is_number
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import json_able
-from engine.core.types import Setting, digest_of
+from engine.core.types import Setting, Values, digest_of
 
 MORE = "More settings"
 """The section of the form for what is rarely asked."""
@@ -85,7 +85,7 @@ class Request:
         return json_able(said(self, self.to_dict(), "value", "content"))
 
     @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> Self:
+    def from_dict(cls, value: Values) -> Self:
         """The inverse of `to_dict`. Unknown names raise RequestError and list the known ones; lists
         become tuples."""
         value = {name: item for name, item in value.items() if name != "track"}
@@ -148,7 +148,7 @@ class Plan(ABC):
         )
 
 
-def said(request: Request, values: Mapping[str, Any], *counting: str) -> dict[str, Any]:
+def said(request: Request, values: Values, *counting: str) -> dict[str, Any]:
     """Of a request's values by name, those whose field counts in one of these ways
     (`Field.counts`); and its track.
 
@@ -169,12 +169,12 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def run_id_of(said: Mapping[str, Any], content: Sequence[Any], versions: Mapping[str, int]) -> str:
+def run_id_of(said: Values, content: Sequence[Any], versions: Mapping[str, int]) -> str:
     """The id of a run from what was said, what it rests on, and the versions of its code."""
     return digest_of([dict(said), list(content), dict(versions)])[:16]
 
 
-def spelled(declared: Iterable[Setting], given: Mapping[str, Any]) -> dict[str, Any]:
+def spelled(declared: Iterable[Setting], given: Values) -> dict[str, Any]:
     """All settings of a method: as given, else as declared; numbers as floats, so that equal ones
     look equal."""
     found = {setting: given.get(setting.name, setting.default) for setting in declared}
@@ -183,7 +183,7 @@ def spelled(declared: Iterable[Setting], given: Mapping[str, Any]) -> dict[str, 
     }
 
 
-def versions_of(audit: int, **parts: Mapping[str, Any]) -> dict[str, int]:
+def versions_of(audit: int, **parts: Values) -> dict[str, int]:
     """`Plan.versions` from the audit's own version and things with a version, by kind and name."""
     named = {
         f"{kind} {name}": part.version
@@ -290,7 +290,7 @@ class Growth:
         return {name: value for name, value in self.to_dict().items() if name != "title"}
 
     @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> Self:
+    def from_dict(cls, value: Values) -> Self:
         """The inverse of `to_dict`. RequestError for names that are unknown or missing."""
         value = {name: item for name, item in value.items() if name != "does"}
         known = [field.name for field in fields(cls)]
@@ -305,6 +305,6 @@ class Growth:
         return cls(**value)
 
 
-def is_growth(value: Mapping[str, Any]) -> bool:
+def is_growth(value: Values) -> bool:
     """Whether the JSON form of a request is a growth's."""
     return value.get("does") == DOES

@@ -16,6 +16,7 @@ from typing import Any
 
 from engine.audit.request import Growth, is_growth
 from engine.core.errors import Fault, RequestError, unknown
+from engine.core.types import Values
 from engine.store.runs import Run
 
 TRACKS = "engine.tracks"
@@ -53,9 +54,14 @@ class TrackEntry:
     request: str = "request:Request"
     validate: str = "request:validate"
     run: str = "run:run_audit"
-    verify: str = "verify:recomputed"
+    verify: str = "summary:recomputed"
     screen: str = "track:Screen"
     summary: str = "summary:RunSummary"
+    mask: str = "checkpoint:mask_record"
+    """What mask.json holds of one takable row of the variants table, (run, row) -> record."""
+    checkpoint: str = "checkpoint:write_checkpoint"
+    """Writes such a row as weights, (run, row, folder, base) -> files; `base` is where the run's
+    model is now."""
     embedded: str = "embedded:REQUESTS"
     """Requests of the audits that the project ships."""
     grow: str = ""
@@ -74,6 +80,12 @@ class TrackEntry:
     inspect: str = "inspection:inspected"
     """What a model is, before an audit is asked for: what a request says of the model, JSON-able ->
     sentences."""
+    prediction: str = ""
+    """What is said of levels that nobody measured; empty where variants are trained."""
+    published: str = ""
+    """Published scores that can be shown in place of an audit's."""
+    shelves: str = ""
+    """What the library holds for this kind of audit, () -> shelves."""
 
     quick: str = ""
     """A `Quick`; empty where naming a model is not enough to ask for an audit."""
@@ -102,6 +114,10 @@ class TrackEntry:
                 )
             )
         return getattr(importlib.import_module(f"{self.package}.{module}"), name)
+
+    def given(self, which: str) -> Any:
+        """As `part`; None where the track has none."""
+        return self.part(which) if getattr(self, which) else None
 
     def commands(self) -> dict[str, str]:
         """Modules of the track's folder `commands` by name: a command each, or its part in one that
@@ -134,7 +150,7 @@ def track_of_request(request: Any) -> TrackEntry:
     return track_named(request.track)
 
 
-def track_of_meta(meta: Mapping[str, Any]) -> TrackEntry:
+def track_of_meta(meta: Values) -> TrackEntry:
     """The track of a run, from its run.json."""
     return track_named(str(meta.get("track") or ""))
 
@@ -143,13 +159,13 @@ def track_of_run(run: Run) -> TrackEntry:
     return track_of_meta(run.meta)
 
 
-def request_from(value: Mapping[str, Any]) -> Any:
+def request_from(value: Values) -> Any:
     """A request, or a growth, from its JSON form, whichever track it is of. RequestError where it
     is none."""
     if is_growth(value):
         return Growth.from_dict(value)
     track = track_named(str(value.get("track") or ""))
-    make: Callable[[Mapping[str, Any]], Any] = track.part("request").from_dict
+    make: Callable[[Values], Any] = track.part("request").from_dict
     return make({name: item for name, item in value.items() if name != "track"})
 
 

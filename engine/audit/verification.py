@@ -9,12 +9,13 @@ from typing import Any
 
 from engine.audit.tracks import track_of_run
 from engine.core.errors import StoreError
+from engine.core.types import Values
 from engine.store.runs import Run, damaged_tables
 from engine.store.sealed import DamagedError
 from engine.store.shards import Shards
 
 
-def verify_run(run: Run) -> dict[str, Any]:
+def verify_run(run: Run) -> Values:
     """{"ok": bool, "checks": [{"what", "ok"}]}: hashes of all tables and of what was added, then
     what can be computed again, in additions too."""
     checks = _bytes(run) + [{"what": what, "ok": False} for what in _left_out(run)]

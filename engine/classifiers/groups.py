@@ -18,22 +18,252 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.classifiers.gaps import GAPS, Band, Exchange, band, gaps, words_of
 from engine.classifiers.layout import IMAGES, Axis, Items, lay_out
-from engine.classifiers.metrics import (
-    METRICS,
-    OVO,
-    checked,
-    cross_entropy,
-    degenerate,
-    mean_of,
-    of_classes,
-    of_images,
-)
 from engine.core.errors import PruneAuditError
+from engine.core.types import Values
+from engine.stats.auc import BLOCK, auc, one_vs_one, one_vs_rest
+from engine.stats.clustered import TAILS
 from engine.stats.gap_of_means import at_ends, gaps_of_means
 from engine.stats.multi_reader import FIXED, Estimate, Trials, difference, level, numbered
-from engine.stats.resampling import Difference
+from engine.stats.resampling import Difference, verdict_of
+
+# What a classifier's answers are worth on a set of images, under many sets of image weights at
+# once.
+#
+# AUC, accuracy, true and false positive rate. Two classes: of class 1, predicted where p_1 > 0.5.
+# More: the predicted class is the likeliest one, AUC is one-vs-one or one-vs-rest, and the rates
+# are the mean over the classes there are.
+
+
+METRICS = ("auc", "accuracy", "tpr", "fpr")
+OVO, OVR = "ovo", "ovr"
+MULTI_CLASS = {OVO: one_vs_one, OVR: one_vs_rest}
+"""AUC of more than two classes, by scikit-learn's name: each pair of classes, or each class against
+all others."""
+SMALLEST = 1e-12
+"""Probability below which the cross-entropy of an image stops growing."""
+
+
+def checked(probabilities: np.ndarray, n: int, k: int, where: str) -> np.ndarray:
+    """The answers as [n, k] float64. Raises PruneAuditError for another shape, and says how many
+    are missing."""
+    answers = np.asarray(probabilities, dtype=float)
+    if answers.shape != (n, k):
+        raise PruneAuditError(
+            f"{where}: answers of shape {answers.shape}; {n} images of {k} classes need {(n, k)}."
+        )
+    if bad := int((~np.isfinite(answers)).any(axis=1).sum()):
+        raise PruneAuditError(
+            f"{where}: the probabilities of {bad} of {n} images are missing or not finite."
+        )
+    return answers
+
+
+def predicted(probabilities: np.ndarray) -> np.ndarray:
+    """Predicted class per image, [images] int, of probabilities [images, classes].
+
+    The likeliest class, the first of equals; with two classes, 1 where p_1 > 0.5.
+    """
+    return (
+        (probabilities[:, 1] > 0.5).astype(int)
+        if probabilities.shape[1] == 2
+        else probabilities.argmax(axis=1)
+    )
+
+
+def degenerate(probabilities: np.ndarray) -> bool:
+    """True when the same class is predicted for every image of probabilities [images, classes]."""
+    return len(np.unique(predicted(probabilities))) < 2
+
+
+def cross_entropy(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """-log of each image's probability of its true class, in nats, [images]; below SMALLEST counts
+    as SMALLEST.
+
+    probabilities [images, classes], labels [images] int.
+    """
+    return -np.log(np.maximum(probabilities[np.arange(len(labels)), labels], SMALLEST))
+
+
+def mean_of(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Weighted mean of values [images] for weights [images, sets]: [sets] float64."""
+    width = max(1, BLOCK // len(values))
+    blocks = [weights[:, start : start + width] for start in range(0, weights.shape[1], width)]
+    return np.concatenate([values @ block.astype(float) for block in blocks]) / weights.sum(
+        axis=0, dtype=float
+    )
+
+
+def of_images(
+    probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarray, multi_class: str = OVO
+) -> np.ndarray:
+    """METRICS of a set of images, [sets, 4], for weights [images, sets]. NaN where a metric is
+    undefined.
+
+    probabilities [images, classes], labels [images] int; multi_class: the AUC of more than two
+    classes.
+    """
+    if probabilities.shape[1] > 2:
+        area = MULTI_CLASS[multi_class](probabilities, labels, weights)
+        counts = confusion(labels, predicted(probabilities), probabilities.shape[1], weights)
+        tpr, fpr = (_mean_known(rates) for rates in _rates(counts))
+    else:
+        area = auc(probabilities[:, 1], labels == 1, weights)
+        counts = confusion(labels, predicted(probabilities), 2, weights)
+        tpr, fpr = (rates[1] for rates in _rates(counts))
+    return np.stack([area, _ratio(np.trace(counts), counts.sum(axis=(0, 1))), tpr, fpr], axis=-1)
+
+
+def of_classes(
+    probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: np.ndarray
+) -> np.ndarray:
+    """METRICS of each of `classes` [n] int against the rest of a set of images, [sets, n, 4].
+
+    probabilities [images, k], labels [images] int, weights [images, sets]. Accuracy is that of the
+    class's own images, so it equals the true positive rate (recall).
+    """
+    areas = np.stack(
+        [auc(probabilities[:, cls], labels == cls, weights) for cls in classes], axis=-1
+    )
+    tpr, fpr = _rates(confusion(labels, predicted(probabilities), probabilities.shape[1], weights))
+    return np.stack([areas, tpr[classes].T, tpr[classes].T, fpr[classes].T], axis=-1)
+
+
+def confusion(labels: np.ndarray, guesses: np.ndarray, k: int, weights: np.ndarray) -> np.ndarray:
+    """Weight of each true class (first) and predicted class (second), [k, k, sets] float64.
+
+    labels and guesses [images] int, weights [images, sets].
+    """
+    cell = labels * k + guesses
+    order = np.argsort(cell, kind="stable")
+    present, starts = np.unique(cell[order], return_index=True)
+    counts = np.zeros((k * k, weights.shape[1]))
+    for code, part in zip(present, np.split(order, starts[1:]), strict=True):
+        counts[code] = weights[part].sum(axis=0, dtype=_exact(weights))
+    return counts.reshape(k, k, -1)
+
+
+def _exact(weights: np.ndarray) -> type:
+    """The dtype to add weights [images, sets] in: whole numbers are added as such, several times
+    faster."""
+    return np.uint32 if weights.dtype == np.uint8 else np.float64
+
+
+def _rates(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """True and false positive rate of each class, [k, sets] each, from a confusion matrix [k, k,
+    sets].
+
+    Both are NaN for a class that is not there.
+    """
+    own = np.einsum("ccs->cs", counts)
+    actual, said = counts.sum(axis=1), counts.sum(axis=0)
+    there = actual > 0
+    rest = actual.sum(axis=0) - actual
+    return _ratio(own, actual), np.where(
+        there | (len(counts) == 2), _ratio(said - own, rest), np.nan
+    )
+
+
+def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """part / whole, of shapes that broadcast to [..., sets]; NaN where the whole is not above
+    zero."""
+    return np.divide(
+        part, whole, out=np.full(np.broadcast(part, whole).shape, np.nan), where=whole > 0
+    )
+
+
+def _mean_known(rates: np.ndarray) -> np.ndarray:
+    """Mean of rates [k, sets] over the known classes, [sets]."""
+    known = np.isfinite(rates)
+    return _ratio(np.where(known, rates, 0.0).sum(axis=0), known.sum(axis=0))
+
+
+# Gaps between the groups of a classifier's images, their null band, and what happened at the two
+# ends.
+#
+# A gap is the highest minus the lowest value among the groups that may be compared, so it is
+# above zero even when all groups are equal. The band holds the gaps that come from exchanging
+# group labels between images of the same class.
+
+
+GAPS = tuple(f"{metric}_gap" for metric in METRICS)
+
+
+@dataclass(frozen=True)
+class Band:
+    """Gaps under exchanged labels: mean, 2.5 % and 97.5 % points, and the share at least as large
+    as the measured."""
+
+    mean: float
+    low: float
+    high: float
+    p: float
+
+
+def gaps(groups: np.ndarray) -> np.ndarray:
+    """Highest minus lowest over the groups: [sets, groups, metrics] -> [sets, metrics]. NaN below
+    two groups."""
+    if groups.shape[1] < 2:
+        return np.full((len(groups), groups.shape[2]), np.nan)
+    return groups.max(axis=1) - groups.min(axis=1)
+
+
+class Exchange:
+    """The exchanged labels of one axis, drawn once and used for the dense model and all variants.
+
+    rows [images in groups] int, codes [images in groups, n_permutations] int16, as from
+    `Axis.exchanges`; labels: true classes [images] int. There are none for groups that are classes:
+    an image of one class cannot stand for another. There are none for groups that hold whole
+    classes each, and for fewer than two groups that may be compared. multi_class: as in
+    `of_images`.
+    """
+
+    def __init__(
+        self, axis: Axis, labels: np.ndarray, n_permutations: int, seed: int, multi_class: str = OVO
+    ) -> None:
+        self.n_permutations, self.multi_class = n_permutations, multi_class
+        self.n_counted = len(axis.counts)
+        self.n_groups = 0 if axis.by_class or self.n_counted < 2 else self.n_counted
+        if self.n_groups:
+            self.rows, self.codes = axis.exchanges(labels, n_permutations, seed)
+            self.labels = labels[self.rows]
+            if all(
+                len(np.unique(self.codes[self.labels == label, 0])) < 2
+                for label in np.unique(self.labels)
+            ):
+                self.n_groups = 0
+
+    def draws(self, probabilities: np.ndarray) -> np.ndarray:
+        """What is measured of every group under each exchange, [n_permutations, groups, 4], of
+        probabilities [images, classes]; NaN without exchanges."""
+        if not self.n_groups:
+            return np.full((self.n_permutations, self.n_counted, len(METRICS)), np.nan)
+        answers = probabilities[self.rows]
+        groups = [
+            of_images(answers, self.labels, (self.codes == group).view(np.uint8), self.multi_class)
+            for group in range(self.n_groups)
+        ]
+        return np.stack(groups, axis=1)
+
+
+def band(value: float, draws: np.ndarray) -> Band:
+    """Null band of a measured gap from its draws [n_permutations]; NaN where there are none."""
+    if not np.isfinite(value) or not np.isfinite(draws).all():
+        return Band(np.nan, np.nan, np.nan, np.nan)
+    low, high = np.quantile(draws, TAILS)
+    p = (1 + (draws >= value - 1e-12).sum()) / (1 + len(draws))
+    return Band(float(draws.mean()), float(low), float(high), float(p))
+
+
+def words_of(worst: Difference, best: Difference) -> str:
+    """Words of engine.stats.resampling for the two ends; here a higher value is better."""
+    return verdict_of(_turned(worst), _turned(best))
+
+
+def _turned(change: Difference) -> Difference:
+    """The same change of a quantity whose lower values are better."""
+    return Difference(-change.value, -change.high, -change.low, change.p, change.n)
+
 
 RESULTS = (
     "variant",
@@ -339,7 +569,7 @@ def _groups(
     return np.concatenate(found, axis=1)
 
 
-def _difference(row: Mapping[str, Any]) -> Difference:
+def _difference(row: Values) -> Difference:
     return Difference(row["delta"], row["delta_low"], row["delta_high"], row["delta_p"], row["n"])
 
 

@@ -17,9 +17,9 @@ from engine.classifiers.images.context import DENSE, TEST, ImageContext, ImageSh
 from engine.classifiers.images.request import ImagePlan, recipe_of
 from engine.core.errors import Fault, RequestError
 from engine.core.ids import rng
-from engine.core.types import POOLED
+from engine.core.types import POOLED, Values
 from engine.data.images.load import ImageSet
-from engine.stats.student import benjamini_hochberg
+from engine.stats.clustered import benjamini_hochberg
 from engine.store.runs import Run
 from engine.store.tables import pack, unpack, where, within
 
@@ -90,7 +90,7 @@ def differences_table(parts: Iterable[pd.DataFrame], columns: Sequence[str]) -> 
     return table.assign(q=rates)[list(columns)]
 
 
-def variant_row(name: str, method: str, first: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+def variant_row(name: str, method: str, first: Values, **more: Any) -> dict[str, Any]:
     """A row of the table `variants`; first: what stands before the columns that all tracks of
     classifiers have. Later values replace earlier ones in their place."""
     usual = {
@@ -107,7 +107,7 @@ def variant_row(name: str, method: str, first: Mapping[str, Any], **more: Any) -
     return {"variant": name, "method": method, **first, **usual, **more}
 
 
-def over_repeats(rows: Sequence[Mapping[str, Any]], *means: str) -> dict[str, Any]:
+def over_repeats(rows: Sequence[Values], *means: str) -> dict[str, Any]:
     """What the row of a variant says of its models': the mean of `means`, how many are degenerate,
     the largest difference to the masked model."""
     return {
@@ -200,9 +200,7 @@ def layers_table(widths: Mapping[str, Sequence[tuple[str, int, int]]]) -> pd.Dat
     return pd.DataFrame(rows, columns=["variant", "layer", "group", "filters", "kept"])
 
 
-def costs_table(
-    context: ImageContext, shards: Mapping[str, Any], variants: pd.DataFrame
-) -> pd.DataFrame:
+def costs_table(context: ImageContext, shards: Values, variants: pd.DataFrame) -> pd.DataFrame:
     """The table `costs`: one row for the dense model and one for each of `shards`, by variant.
 
     variants: the table `variants`, of which max_logit_difference is carried over.
@@ -280,7 +278,7 @@ def _png(pixels: np.ndarray) -> bytes:
     return memory.getvalue()
 
 
-def first_repeat(run: Run, variant: dict[str, Any]) -> dict[str, Any]:
+def first_repeat(run: Run, variant: Values) -> Values:
     """The row of a trial or seed itself; the first one's for a pooled variant."""
     table = run.table("variants")
     seeds = table[(table["pooled"] == variant["variant"]) & (table["seed"] >= 0)].sort_values(

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
-from engine.classifiers.metrics import OVO, OVR
+from engine.classifiers.groups import OVO, OVR
 from engine.core.words import is_by_hand
 from engine.store.runs import Run
 from engine.store.tables import where

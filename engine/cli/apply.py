@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from engine.audit.command_line import json_flag
 from engine.core.errors import MaskError
-from engine.core.types import FilterMask
+from engine.core.types import FilterMask, Values
 
 if TYPE_CHECKING:
     from engine.surgery.agreement import Agreement
     from engine.surgery.apply import Applied
-    from engine.surgery.filters.cut import FilterAgreement
+    from engine.surgery.filters.graph import FilterAgreement
 
 PROBES = (
     "The people of the town said that",
@@ -41,7 +41,7 @@ def add(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def run(args: argparse.Namespace) -> tuple[Values, str]:
     """Check the mask against the model before loading; compare masked, cut and reloaded."""
     from engine.surgery.apply import apply_mask
 
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     return compared(applied, args)
 
 
-def _heads(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def _heads(applied: Applied, args: argparse.Namespace) -> tuple[Values, str]:
     """Save the cut language model; compare on logits and greedy text."""
     from engine.surgery.agreement import agree
     from engine.surgery.heads.replay import load_cut, save_cut
@@ -66,7 +66,7 @@ def _heads(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any], 
     return _said(applied, args.to, found, f"greedy text on {len(PROBES)} prompts")
 
 
-def _texts(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def _texts(applied: Applied, args: argparse.Namespace) -> tuple[Values, str]:
     """Save the cut text classifier; compare on logits of a few sentences. Weights are BASE's,
     nothing is fine-tuned."""
     from engine.surgery.agreement import agree_on_texts
@@ -118,7 +118,7 @@ def _refuse_unequal(found: Agreement | FilterAgreement, reloaded: bool = True) -
 
 def _said(
     applied: Applied, folder: Path, found: tuple[Agreement, Agreement], what: str
-) -> tuple[dict[str, Any], str]:
+) -> tuple[Values, str]:
     """The result of cutting heads, in words; `found`: masked against cut, and against cut, saved
     and reloaded."""
     whole, small, record = applied.whole, applied.cut, applied.record
@@ -147,13 +147,12 @@ def _said(
     return value, text
 
 
-def _filters(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def _filters(applied: Applied, args: argparse.Namespace) -> tuple[Values, str]:
     """Save the cut image classifier; compare on logits of random images. Weights are BASE's,
     nothing is retrained."""
     import numpy as np
 
-    from engine.surgery.filters.cut import agree_filters
-    from engine.surgery.filters.graph import filter_graph
+    from engine.surgery.filters.graph import agree_filters, filter_graph
     from engine.surgery.filters.replay import load_cut_classifier, same_weights, save_cut_classifier
     from engine.surgery.heads.replay import whole as put_whole
     from engine.surgery.record import FilterRecord

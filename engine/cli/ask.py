@@ -4,12 +4,12 @@ audit, side by side."""
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from typing import Any
 
 from engine.audit.command_line import json_flag, store_of, store_option, stores_of
 from engine.audit.tracks import parts_of, track_of_run, tracks
 from engine.core.errors import Fault, RequestError
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.store.runs import find_run
 
@@ -43,9 +43,9 @@ def add(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def _groups(parts: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], list[str]]]:
+def _groups(parts: Values) -> list[tuple[Values, list[str]]]:
     """The options of each kind of input, with the tracks that read it."""
-    found: list[tuple[Mapping[str, Any], list[str]]] = []
+    found: list[tuple[Values, list[str]]] = []
     for name, part in parts.items():
         same = next((names for options, names in found if options == part.OPTIONS), None)
         if same is None:
@@ -55,7 +55,7 @@ def _groups(parts: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], list[str]
     return found
 
 
-def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def run(args: argparse.Namespace) -> tuple[Values, str]:
     """Find the run, ask its track's question, say the answer."""
     from engine.resident.client import ask
 

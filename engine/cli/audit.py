@@ -25,7 +25,7 @@ from engine.audit.fields import attempt, fields_of
 from engine.audit.fitting import fit, scales_of, seconds_of
 from engine.audit.tracks import TrackEntry, track_of_request, tracks
 from engine.core.errors import Fault, RequestError, StoreError
-from engine.core.types import Hooks
+from engine.core.types import Hooks, Values
 
 
 def add(commands: Any) -> None:
@@ -53,7 +53,7 @@ def add(commands: Any) -> None:
         parser.set_defaults(run=run, tracks=answering)
 
 
-def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def run(args: argparse.Namespace) -> tuple[Values, str]:
     """Run the audit here; an equal one that is under way elsewhere is waited for, a finished one is
     found."""
     from engine.audit.jobs import run_job

@@ -9,6 +9,7 @@ from engine.audit.command_line import json_flag
 from engine.audit.tracks import parts_of, tracks
 from engine.core.errors import Fault, RequestError
 from engine.core.files import json_able
+from engine.core.types import Values
 
 SHOWN = ("axis", "metric", "group", "value", "low", "high", "n", "verdict")
 
@@ -56,7 +57,7 @@ def add(commands: Any) -> None:
     parser.set_defaults(run=run, own=own)
 
 
-def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def run(args: argparse.Namespace) -> tuple[Values, str]:
     """Load, ask every image or text of the split, measure."""
     parts = list(parts_of("evaluate").values())
     part = next((part for part in parts if part.claims(args)), parts[-1])
@@ -97,7 +98,7 @@ def _refuse_others(args: argparse.Namespace, items: str) -> None:
         raise RequestError(faults)
 
 
-def _line(row: dict[str, Any]) -> str:
+def _line(row: Values) -> str:
     where = "overall" if not row["axis"] else f"{row['axis']} {row['group']}".strip()
     ends = "" if row["low"] != row["low"] else f" [{row['low']:.4f}, {row['high']:.4f}]"
     note = f"  ({row['verdict']})" if row["verdict"] else ""

@@ -14,6 +14,7 @@ from engine.audit.command_line import (
     tolerances_of,
 )
 from engine.audit.verification import refuse_unsound
+from engine.core.types import Values
 from engine.store.runs import find_run
 
 
@@ -43,7 +44,7 @@ def add(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def run(args: argparse.Namespace) -> tuple[Values, str]:
     """Write the parts that are asked for, all of them or none."""
     from engine.report.bundle import export_run
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from engine.audit.command_line import json_flag
 from engine.audit.fields import fields_of
 from engine.audit.tracks import track_named, tracks
 from engine.core.errors import Fault, RequestError
+from engine.core.types import Values
 
 OFFLINE = "HF_HUB_OFFLINE"
 
@@ -31,7 +32,7 @@ def add(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def run(args: argparse.Namespace) -> tuple[Values, str]:
     """Ask every kind of audit what it says of the model. RequestError where none can take it, with
     all reasons.
 
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
 
 def _asked(
-    names: Sequence[str], given: Mapping[str, Any]
+    names: Sequence[str], given: Values
 ) -> tuple[dict[str, list[str]], dict[str, tuple[Fault, ...]]]:
     """What kinds of audits say of the model, and the faults of those that cannot take it."""
     said, refused = {}, {}
@@ -90,7 +91,7 @@ def offline() -> Iterator[None]:
             os.environ[OFFLINE] = was
 
 
-def _reading(given: Mapping[str, Any]) -> list[str]:
+def _reading(given: Values) -> list[str]:
     """Kinds of audits whose requests have all that was given: what one of them would leave unread
     is not for it."""
     every = {

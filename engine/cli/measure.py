@@ -21,6 +21,7 @@ from engine.audit.request import Growth
 from engine.audit.tracks import track_of_run
 from engine.core.errors import Fault, RequestError
 from engine.core.files import in_full
+from engine.core.types import Values
 from engine.report.tracks import track_of
 from engine.store.runs import EMBEDDED, Run, Store, find_run
 
@@ -79,7 +80,7 @@ def add(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def run(args: argparse.Namespace) -> tuple[Values, str]:
     """Measure here, as a job that pages see; what was measured before is found."""
     from engine.audit.jobs import run_job
 

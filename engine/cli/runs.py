@@ -15,6 +15,7 @@ from engine.audit.command_line import (
     tolerances_of,
 )
 from engine.core.text import one_line
+from engine.core.types import Values
 from engine.store.runs import as_called, find_run
 
 
@@ -56,7 +57,7 @@ def list_runs(args: argparse.Namespace) -> tuple[list[dict[str, Any]], str]:
     return listed, "\n".join(lines) or "No finished runs yet."
 
 
-def show(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def show(args: argparse.Namespace) -> tuple[Values, str]:
     """The results of one run, as on its Summary page."""
     from engine.report.summary import summary_of, summary_text
 
@@ -66,14 +67,14 @@ def show(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
 def advise(args: argparse.Namespace) -> tuple[list[dict[str, Any]], str]:
     """What to do about each cut of one run: take it, leave it, or measure more first."""
-    from engine.report.advice import advised
+    from engine.report.verdict import advised
 
     found = advised(find_run(args.id, stores_of(args)), tolerances_of(args))
     lines = [f"{one['variant']}: {one['said']}" for one in found]
     return found, "\n".join(lines) or "Nothing is cut in this run."
 
 
-def verify(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def verify(args: argparse.Namespace) -> tuple[Values, str]:
     """Check the files' hashes and compute the reported biases again from the stored verdicts."""
     from engine.audit.verification import verify_run
 
@@ -82,7 +83,7 @@ def verify(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     return report, "\n".join(lines)
 
 
-def rename_run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def rename_run(args: argparse.Namespace) -> tuple[Values, str]:
     """Call a run something else; with an empty title by its own again. The run itself is not
     touched."""
     run = find_run(args.id, stores_of(args))
@@ -91,7 +92,7 @@ def rename_run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     return {"id": run.id, "title": title}, f"{run.id} is called “{title}”."
 
 
-def delete_run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def delete_run(args: argparse.Namespace) -> tuple[Values, str]:
     """Move a run to the store's trash. `runs restore` brings it back."""
     store = next((one for one in stores_of(args) if one.has(args.id)), store_of(args))
     store.delete(args.id)
@@ -100,7 +101,7 @@ def delete_run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     return {"id": args.id, "trash": str(folder)}, f"{args.id} is in the trash. {again}"
 
 
-def restore_run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def restore_run(args: argparse.Namespace) -> tuple[Values, str]:
     """Bring a deleted run back from the store's trash."""
     run = store_of(args).restore(args.id)
     return {"id": run.id, "title": run.meta["title"]}, f"{run.id}, “{run.meta['title']}”, is back."

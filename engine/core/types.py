@@ -8,10 +8,13 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
+
+Values: TypeAlias = Mapping[str, Any]
+"""Values by name: a row of a table, the fields of a request, an object of JSON."""
 
 Reading = Literal["group_means", "subgroup_mean_of_means", "paired_prompts"]
 Span = Literal["continuation", "prompt+continuation", "prompt"]

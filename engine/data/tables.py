@@ -22,6 +22,7 @@ from typing import Any
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError, refusal
+from engine.core.types import Values
 from engine.data.sources import CLASS
 
 MAX_FILE = 256 * 2**20
@@ -333,7 +334,7 @@ def in_order(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> Values:
     """The object of a JSON file. Raises RequestError where there is none."""
     text = text_of(path)
     try:

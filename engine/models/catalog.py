@@ -14,8 +14,8 @@ from typing import Literal
 
 from engine.core.errors import StoreError
 from engine.core.files import ASSETS
-from engine.models.built_on import is_built_on
 from engine.models.config_file import config_or_nothing, named_architecture
+from engine.models.notes import is_built_on
 from engine.store.sealed import read_document, write_document
 
 DETOXIFY = ("original", "original-small", "unbiased", "unbiased-small", "multilingual")

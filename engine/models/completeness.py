@@ -9,7 +9,7 @@ former names, tied weights), as they will be when weights are loaded.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import torch
 from safetensors import safe_open
 
 from engine.core.errors import Fault, refusal, said_by
+from engine.core.types import Values
 from engine.models import runtime
 from engine.models.weights import read_header
 
@@ -87,7 +88,7 @@ def match_of(config: Any, files: Iterable[Path], auto: Any) -> Match:
     return match_in(report)
 
 
-def match_in(report: Mapping[str, Any]) -> Match:
+def match_in(report: Values) -> Match:
     """What transformers says of a checkpoint that it has loaded (`output_loading_info`)."""
     misshapen = sorted(str(key[0]) for key in report["mismatched_keys"])
     return Match(

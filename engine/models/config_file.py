@@ -14,6 +14,7 @@ from typing import Any
 
 from engine.core.errors import Fault, RequestError
 from engine.core.files import sha256_of
+from engine.core.types import Values
 from engine.store.user_json import read_object
 
 CONFIG = "config.json"
@@ -46,7 +47,7 @@ def hashes_beside(folder: Path) -> list[str]:
     return [sha256_of(path) for path in beside if path.is_file()]
 
 
-def named_architecture(plain: Mapping[str, Any]) -> str:
+def named_architecture(plain: Values) -> str:
     """The first class that a config.json names; "" for none."""
     found = plain.get("architectures")
     return str(found[0]) if isinstance(found, list) and found else ""
@@ -175,7 +176,7 @@ def class_name_faults(names: Sequence[str]) -> list[Fault]:
     return [Fault("classes", what, "Name every class once, in the order of the outputs.")]
 
 
-def said_outputs(config: Mapping[str, Any], where: str) -> tuple[SaidOutputs, list[Fault]]:
+def said_outputs(config: Values, where: str) -> tuple[SaidOutputs, list[Fault]]:
     """What a config.json says, and what in it contradicts itself: nobody can know which of two
     orders a model was trained in. where: how the file is named to the reader."""
     labels, faults = _labels(config, where)
@@ -188,7 +189,7 @@ def said_outputs(config: Mapping[str, Any], where: str) -> tuple[SaidOutputs, li
     return SaidOutputs(labels, len(labels) or said, _activation(config), str(problem or "")), faults
 
 
-def _labels(config: Mapping[str, Any], where: str) -> tuple[tuple[str, ...], list[Fault]]:
+def _labels(config: Values, where: str) -> tuple[tuple[str, ...], list[Fault]]:
     """Names in the order of the outputs, of id2label; of label2id where that has none but
     transformers' own."""
     faults: list[Fault] = []
@@ -230,7 +231,7 @@ def _in_order(by_place: Any, where: str, faults: list[Fault]) -> tuple[str, ...]
     return tuple(str(named[str(at)]) for at in range(len(named)))
 
 
-def _activation(config: Mapping[str, Any]) -> str:
+def _activation(config: Values) -> str:
     """As transformers' pipeline and sentence-transformers have it said; sentence-transformers names
     torch's module."""
     trained = config.get("sentence_transformers")

@@ -8,11 +8,11 @@ field that no table knows is named to the reader (`unread`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from engine.core.errors import Fault
+from engine.core.types import Values
 
 OBEYED, IRRELEVANT, REFUSED = "obeyed", "irrelevant", "refused"
 
@@ -317,7 +317,7 @@ FIELDS: dict[str, dict[str, Fate]] = {
 transformers' own class."""
 
 
-def refusals(file: str, said: Mapping[str, Any], where: str) -> list[Fault]:
+def refusals(file: str, said: Values, where: str) -> list[Fault]:
     """A fault for every refused field of `file` that asks for something. where: how the file is
     named to the reader."""
     fates = FIELDS[file]
@@ -330,7 +330,7 @@ def refusals(file: str, said: Mapping[str, Any], where: str) -> list[Fault]:
     ]
 
 
-def unread(file: str, said: Mapping[str, Any]) -> list[str]:
+def unread(file: str, said: Values) -> list[str]:
     """Names of fields that the file has and its table does not, sorted."""
     return sorted(str(name) for name in said if name not in FIELDS[file])
 

@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 
 from engine.core.errors import Fault, RequestError, refusal, said_by
 from engine.core.files import folder_whole, sha256_of, sweep
-from engine.core.types import digest_of
+from engine.core.types import Values, digest_of
 from engine.models import runtime
 from engine.models.checkpoint import PROBE, TOKENIZER_FILES, is_folder, load_tokenizer
 from engine.models.completeness import quietly
@@ -203,7 +203,7 @@ def _fields_unread(file: Gguf) -> list[str]:
     from transformers.integrations.ggml import GGUF_CONFIG_MAPPING
 
     start = f"{file.architecture}."
-    maps: Mapping[str, Any] = GGUF_CONFIG_MAPPING
+    maps: Values = GGUF_CONFIG_MAPPING
     known = {*_FURTHER, "vocab_size", "attention.value_length", "rope.freq_base"}
     known |= maps.get(file.architecture.replace("moe", "_moe"), {}).keys()
     return [

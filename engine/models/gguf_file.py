@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.core.errors import Fault, RequestError, StoreError, refusal
+from engine.core.types import Values
 from engine.store.sealed import read_document
 
 ENDING = ".gguf"
@@ -47,7 +48,7 @@ class Gguf:
     """What a file's header says. fields: single values by name; tokens: its vocabulary in order."""
 
     path: Path
-    fields: Mapping[str, Any]
+    fields: Values
     tokens: Sequence[str]
     tensors: Mapping[str, Kept]
 
@@ -72,7 +73,7 @@ class Gguf:
         return counted.most_common(1)[0][0]
 
 
-def record_of(folder: Path) -> Mapping[str, Any]:
+def record_of(folder: Path) -> Values:
     """What a folder that was made of a GGUF file says of it; {} for any other folder."""
     if not (folder / RECORD).is_file():
         return {}

@@ -7,7 +7,6 @@ import hashlib
 import math
 import re
 import urllib.request
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import torch
 
 from engine.core.errors import Fault, RequestError, unknown
+from engine.core.types import Values
 from engine.models import catalog, runtime
 from engine.models.checkpoint import IS_CUT
 from engine.models.completeness import incomplete, loaded, unlike_files
@@ -52,7 +52,7 @@ class Source:
     file: Path | None = None
     published: bool = False
     is_hub: bool = False
-    card: Mapping[str, Any] = field(default_factory=dict)
+    card: Values = field(default_factory=dict)
 
 
 def resolve(name: str, weights: str | None, arch: str | None) -> tuple[Source, list[Fault]]:
@@ -288,7 +288,7 @@ def _hub_card(folder: Path) -> tuple[str, dict[str, Any], list[Fault]]:
     return "" if more else arch, {**card, "outputs": said.count or 2, **names}, faults + more
 
 
-def _not_of_transformers(where: str, config: Mapping[str, Any]) -> Fault | None:
+def _not_of_transformers(where: str, config: Values) -> Fault | None:
     """Why transformers itself has no image classifier of a config.json."""
     if "architecture" in config:
         name = str(config["architecture"])[:80]

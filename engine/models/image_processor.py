@@ -19,6 +19,7 @@ import numpy as np
 from PIL import Image
 
 from engine.core.errors import Fault
+from engine.core.types import Values
 from engine.models.file_fields import FIELDS, OBEYED, refusals
 from engine.models.vision import hub_folders
 
@@ -101,7 +102,7 @@ class OwnProcessor:
 
 
 def processor_of(
-    said: Mapping[str, Any], family: str | None, where: str
+    said: Values, family: str | None, where: str
 ) -> tuple[OwnProcessor | None, list[Fault]]:
     """The processor that a file's fields describe, those of its class where the file is silent; or
     all faults.
@@ -131,7 +132,7 @@ def processor_of(
     return (None if faults else found), faults
 
 
-def _saved(kind: str, said: Mapping[str, Any]) -> OwnProcessor:
+def _saved(kind: str, said: Values) -> OwnProcessor:
     """Only fields that are obeyed reach the class."""
     known = {
         name
@@ -159,11 +160,11 @@ def _pictures() -> tuple[Image.Image, ...]:
     )
 
 
-def _asked(said: Mapping[str, Any]) -> str:
+def _asked(said: Values) -> str:
     return str(said.get("image_processor_type") or said.get("feature_extractor_type") or "")[:60]
 
 
-def _kind(said: Mapping[str, Any], family: str | None) -> str | None:
+def _kind(said: Values, family: str | None) -> str | None:
     """transformers' name of the processor, None where it is none of an image classifier."""
     asked = _asked(said).replace("FeatureExtractor", "ImageProcessor")
     for ending in ("Fast", "Pil"):
@@ -194,7 +195,7 @@ def _class_of(kind: str) -> Any:
     return get_image_processor_class_from_name(_kinds()[kind][0])
 
 
-def _wrong_values(said: Mapping[str, Any]) -> list[str]:
+def _wrong_values(said: Values) -> list[str]:
     """What is wrong with numbers before transformers computes with them."""
     found = []
     for name in ("image_mean", "image_std"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from engine.core.errors import Fault, PruneAuditError, RequestError, unknown
 from engine.core.files import write_json, write_whole
 from engine.core.ids import key_of, rng
+from engine.core.types import Values
 from engine.models import runtime
 from engine.models.config_file import class_name_faults
 from engine.models.gguf_file import ENDING
@@ -245,7 +246,7 @@ def is_classifier_name(name: str) -> bool:
 
 
 def save_classifier(
-    classifier: Classifier, folder: str | Path, about: Mapping[str, Any] | None = None
+    classifier: Classifier, folder: str | Path, about: Values | None = None
 ) -> Path:
     """Write model.json and model.safetensors; other files of the folder stay. `about`: how it was
     made, JSON-able.
@@ -283,7 +284,7 @@ def save_classifier(
     return folder
 
 
-def config_of(classifier: Classifier) -> dict[str, Any]:
+def config_of(classifier: Classifier) -> Values:
     """What a card must say besides, for a model that only its config.json and its processor
     describe."""
     found = {"config": getattr(classifier.architecture, "config", None)}
@@ -302,7 +303,7 @@ def _ready(info: ClassifierInfo, model: nn.Module, device: torch.device) -> Clas
     )
 
 
-def _shared(one: ClassifierInfo | Classifier) -> dict[str, Any]:
+def _shared(one: ClassifierInfo | Classifier) -> Values:
     """What a classifier and its description both hold."""
     names = {item.name for item in fields(ClassifierInfo)} & {
         item.name for item in fields(Classifier)

@@ -8,18 +8,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
+from engine.audit.tracks import track_of_run
 from engine.audit.verification import refuse_unsound
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import explained
 from engine.core.text import visible
-from engine.core.types import digest_of
+from engine.core.types import Values, digest_of
 from engine.report.charts import lookup
 from engine.report.contents import all_panels, default_choice, variant_row
 from engine.report.contract import Foreign
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.surgery.record import write_mask
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Order:
     accepted: Mapping[str, float]
 
     @property
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Values:
         """The variant that it is about."""
         run = self.run
         if self.variant:
@@ -41,9 +42,9 @@ class Order:
         return lookup.variant_of(run, default_choice(run))
 
     @property
-    def takable(self) -> dict[str, Any]:
+    def takable(self) -> Values:
         """The variant itself, or the first of the trials behind it."""
-        return variant_row(self.run, next(iter(track_of(self.run).takable(self.run, self.row))))
+        return variant_row(self.run, next(iter(lookup.takable(self.run, self.row))))
 
     @property
     def checkpoint(self) -> Path:
@@ -74,7 +75,6 @@ def export_run(
     says where the run's model is now, for a checkpoint of a model that has moved; its weights must
     be the run's. `accepted`: tolerances of a Choice, for the advice of report, PDF and slides.
     """
-    writers = writers_of(run)
     writers = writers_of(run)
     if wrong := [name for name in what if name not in writers]:
         raise RequestError([unknown("what", name, writers) for name in wrong])
@@ -154,19 +154,25 @@ def _pdf(order: Order, to: Path) -> None:
 
 
 def _slides(order: Order, to: Path) -> None:
-    from engine.report.slides import slides
+    from engine.report.story import slides
 
     choice = default_choice(order.run, variant=order.variant).accepting(**order.accepted)
     (to / "slides.pptx").write_bytes(slides(order.run, choice))
 
 
 def _checkpoint(order: Order, to: Path) -> None:
-    run, folder = order.run, to / order.checkpoint
-    track_of(run).write_checkpoint(run, order.takable, folder, order.base)
+    from engine.report.report import model_card
+
+    run, row, track, folder = order.run, order.takable, track_of(order.run), to / order.checkpoint
+    if not (row["n_cut"] or row["method"] in track.ways.uncut or track.ways.instead(row)):
+        what = f"{row['variant']!r} cuts nothing."
+        raise RequestError(Fault("variant", what, f"Choose one that cuts {track.many}."))
+    track_of_run(run).part("checkpoint")(run, row, folder, order.base)
+    (folder / "README.md").write_text(model_card(run, row), encoding="utf-8")
 
 
 def _model_card(order: Order, to: Path) -> None:
-    from engine.report.model_card import model_card
+    from engine.report.report import model_card
 
     (to / "model_card.md").write_text(model_card(order.run, order.row), encoding="utf-8")
 
@@ -190,7 +196,7 @@ WRITERS: dict[str, Writer] = {
 def write_masks(run: Run, folder: Path, variant: str | None = None) -> list[Path]:
     """Files of every reported variant that cuts something, or only of the named one, which must cut
     something."""
-    track = track_of(run)
+    track, record_of = track_of(run), track_of_run(run).part("mask")
     if variant is not None:
         rows = [variant_row(run, variant)]
         if said := track.ways.instead(rows[0]):
@@ -202,10 +208,10 @@ def write_masks(run: Run, folder: Path, variant: str | None = None) -> list[Path
             raise RequestError(Fault("variant", f"{variant!r} cuts nothing.", what))
     else:
         rows = [row for row in lookup.reported(run).to_dict("records") if row["n_cut"] > 0]
-    table = track.named(run).set_index("variant", drop=False)
-    replicas = [table.loc[name].to_dict() for row in rows for name in track.takable(run, row)]
+    table = lookup.named(run).set_index("variant", drop=False)
+    replicas = [table.loc[name].to_dict() for row in rows for name in lookup.takable(run, row)]
     return [
-        track.write_mask(run, row, folder / f"{file_name(row['variant'])}.mask.json")
+        write_mask(folder / f"{file_name(row['variant'])}.mask.json", record_of(run, row))
         for row in replicas
     ]
 

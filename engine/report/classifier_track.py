@@ -3,21 +3,22 @@ takeaways."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from engine.classifiers.tables import first_repeat
 from engine.core import words
-from engine.core.errors import Fault, RequestError
-from engine.report import phrasing
+from engine.core.types import Values
+from engine.report import in_words, phrasing
 from engine.report.charts import classifier_changed, lookup
-from engine.report.charts.classifier_lookup import repeats, trials_said
+from engine.report.charts.classifier_lookup import CLASS_AXIS, repeats, trials_said
 from engine.report.charts.panel import Choice
-from engine.report.contract import Flips, Measure, Null, Reading, Track
+from engine.report.contract import Flags, Flips, Measure, Null, Reading, Track
+from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.store.tables import where
 
 LIMITS = (
     "Only the harms, subgroups and {items} named here were assessed; others were not.",
@@ -63,12 +64,30 @@ def in_order(
     return sorted(methods, key=place)
 
 
+PARTS = (("model", "weight_hash"), ("data", "digest"))
+"""What every audit of a classifier is given from outside."""
+
+
+def pareto_question(run: Run, choice: Choice) -> str:
+    reading, axis = lookup.reading(run, choice), words.axis_name(choice.measured)
+    return f"What does a smaller {reading.harm.name} of {axis} cost in {reading.quality.name}?"
+
+
+def flags(repeat: str, said: str, symbol: str = "x") -> Flags:
+    """Marks of means in which some model predicts one class only."""
+
+    def one_class_only(variant: Values) -> str:
+        wrong = int(variant.get("degenerate", 0))
+        many = phrasing.count(wrong, repeat)
+        return f"{many} predict{'s' * (wrong == 1)} one class only" if wrong else ""
+
+    return Flags(one_class_only, symbol, said)
+
+
 class ClassifierTrack(Track):
     """A classifier whose arms run several times (`repeat`) and are measured per group of
     `items`."""
 
-    fronts_at_level = True
-    parts = (("model", "weight_hash"), ("data", "digest"))
     null = Null(made=words.NULL_BAND)
     not_built = "Not finished for this axis"
     how_made: Sequence[str]
@@ -97,9 +116,6 @@ class ClassifierTrack(Track):
             f"AUC needs {self.items} of both classes: a subgroup with one class only has none, "
             "and is left out of gaps."
         )
-
-    def models_behind(self, run: Run) -> int:
-        return repeats(run)
 
     def repeats_said(self, run: Run) -> str:
         """How often every arm was run, e.g. "3 trials"."""
@@ -140,18 +156,10 @@ class ClassifierTrack(Track):
         found = (first.harm, first.quality, first.worst, first.best, *rest, *more, entropy)
         return tuple({measure.metric: measure for measure in found}.values())
 
-    def mark(self, variant: Mapping[str, Any]) -> str:
+    def mark(self, variant: Values) -> str:
         return f", {self.repeat} {variant['seed']}" if variant.get("seed", -1) >= 0 else ""
 
-    def flag(self, variant: Mapping[str, Any]) -> str:
-        wrong = int(variant.get("degenerate", 0))
-        return (
-            f"{phrasing.count(wrong, self.repeat)} predict{'s' * (wrong == 1)} one class only"
-            if wrong
-            else ""
-        )
-
-    def measured_on(self, run: Run, row: Mapping[str, Any] | None, split: str) -> str:
+    def measured_on(self, run: Run, row: Values | None, split: str) -> str:
         n, by_hand = f"{split} {self.items}", False
         if row is not None and not pd.isna(row["n"]):
             n = phrasing.count(int(row["n"]), f"{split} {self.item}")
@@ -160,15 +168,10 @@ class ClassifierTrack(Track):
             f"{n}, {self.by_hand_said(run) if by_hand else f'{self.repeats_said(run)} per method'}"
         )
 
-    def pareto_question(self, run: Run, choice: Choice) -> str:
-        reading = self.reading(choice.reading)
-        axis = words.axis_name(choice.measured)
-        return f"What does a smaller {reading.harm.name} of {axis} cost in {reading.quality.name}?"
-
     def flips(self, run: Run, choice: Choice, trial: int | None) -> Flips | None:
         return classifier_changed.flips(run, choice, trial)
 
-    def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:
+    def caveat(self, run: Run, choice: Choice, row: Values | None) -> str:
         return lookup.caveat(run, row, more=run.meta["data"].get("stand_in") or "")
 
     def notes(self, run: Run) -> list[str]:
@@ -176,53 +179,117 @@ class ClassifierTrack(Track):
         found = [*run.meta["warnings"], *(data.get("notes") or []), data.get("stand_in") or ""]
         return list(dict.fromkeys(filter(None, found)))
 
-    def limits(self, run: Run) -> list[str]:
-        return [*self._stand_in(run), *self.how_made, self.auc_limit, *self._limits()]
+    def limits(self, run: Run, short: bool = False) -> list[str]:
+        how = () if short else self.how_made
+        limits = (*(limit.format(items=self.items) for limit in LIMITS), *self.more_limits)
+        return [*filter(None, [run.meta["data"].get("stand_in")]), *how, self.auc_limit, *limits]
 
-    def card_limits(self, run: Run) -> list[str]:
-        return [*self._stand_in(run), self.auc_limit, *self._limits()]
 
-    def _stand_in(self, run: Run) -> list[str]:
-        return list(filter(None, [run.meta["data"].get("stand_in")]))
+# The plain words in which audits of classifiers are told; a track adds what was done, and what it
+# knows of groups.
 
-    def _limits(self) -> list[str]:
-        return [*(limit.format(items=self.items) for limit in LIMITS), *self.more_limits]
 
-    def takable(self, run: Run, variant: Mapping[str, Any]) -> dict[str, str]:
-        """The repeats behind a mean: masks and weights are theirs."""
-        table = lookup.frame(run, "variants")
-        repeats = table[(table["pooled"] == variant["variant"]) & (table["seed"] >= 0)].sort_values(
-            "seed"
+CHANCE = "the mix of classes and chance alone"
+
+
+def groups(run: Run, axis: str, invented: Mapping[str, Mapping[str, str]]) -> str:
+    """The groups of an axis; invented: what is known of groups of the project's own data, by data
+    and axis.
+
+    A run of data that only bears such a name has no `stand_in`: nothing is said to be invented
+    there.
+    """
+    data = run.meta["data"]
+    count = in_words.counted(len(_names(run, axis)))
+    if axis == CLASS_AXIS:
+        return f"{count} classes of {data['name']}"
+    known = invented.get(data["name"], {}).get(axis, "") if data.get("stand_in") else ""
+    return (
+        f"{count} {known}"
+        if known
+        else f"{count} groups of {words.axis_name(axis)} in {data['name']}"
+    )
+
+
+def harm(run: Run, choice: Choice) -> str:
+    """The gap that is read, between the two groups by name or among more of them."""
+    reading, names = lookup.reading(run, choice), _names(run, choice.measured)
+    among = f"among the {in_words.counted(len(names))} groups of {words.axis_name(choice.measured)}"
+    if choice.measured == CLASS_AXIS:
+        among = "among the classes"
+    elif len(names) == 2:
+        among = f"between {words.quoted(names[0])} and {words.quoted(names[1])}"
+    return f"the {reading.harm.name} {among}"
+
+
+def unlearned(run: Run) -> str:
+    """AUC of a guess is one half, whatever the mix of classes is."""
+    row = lookup.result(run, "dense", "auc")
+    if row is None or not math.isfinite(row["value"]):
+        return ""
+    if (row["low"] if math.isfinite(row["low"]) else row["value"]) > 0.5:
+        return ""
+    return (
+        f"The {track_of(run).whole} could be guessing (AUC {in_words.short(row['value'])}): no "
+        "verdict is given on any cut of it."
+    )
+
+
+def more(run: Run, choice: Choice, variant: Values) -> str:
+    """What must be read with any verdict: models that answer one class only, a level that was not
+    reached, what intervals or gaps are of."""
+    if variant["variant"] == "dense":
+        return ""
+    found = (degenerate_said(run, variant), missed_said(run, variant), _of(run, choice, variant))
+    return " ".join(filter(None, found))
+
+
+def _of(run: Run, choice: Choice, variant: Values) -> str:
+    """That one model's intervals are about its items alone; of several, which gap is told."""
+    track, reading = track_of(run), lookup.reading(run, choice)
+    if words.is_by_hand(str(variant["method"])) or lookup.is_predicted(variant):
+        return ""
+    if (models := repeats(run)) < 2:
+        return (
+            f"It is one {track.repeat}: intervals are about its {track.items} only, and another"
+            f" {track.repeat} may differ."
         )
-        rows = repeats.to_dict("records") if len(repeats) else [dict(variant)]
-        return {row["variant"]: f"{lookup.variant_label(run, row)}{self.mark(row)}" for row in rows}
+    if not reading.harm.metric.endswith("_gap") or int(variant.get("seed", -1)) >= 0:
+        return ""
+    metric = reading.group.metric
+    change = "" if reading.harm.metric == f"{metric}_gap" else "changes of "
+    what = f"{change}{words.metric_name(metric)}"
+    return f"The gap is of mean {what} over {phrasing.count(models, track.repeat)}."
 
-    def named(self, run: Run) -> pd.DataFrame:
-        return run.table("variants")
 
-    def written(
-        self,
-        writer: Callable[..., list[Path]],
-        run: Run,
-        variant: dict[str, Any],
-        folder: Path,
-        base: str | None,
-    ) -> list[Path]:
-        """The checkpoint that `writer` makes of a variant, and its card. RequestError where nothing
-        is cut."""
-        from engine.report.model_card import model_card  # late: it asks for the track
+def degenerate_said(run: Run, variant: Values) -> str:
+    """How many trials say nothing about what was cut."""
+    wrong, trials = int(variant["degenerate"]), repeats(run)
+    if not wrong:
+        return ""
+    repeat = track_of(run).repeat
+    of = f"{wrong} of {phrasing.count(trials, repeat)}" if variant["seed"] < 0 else f"This {repeat}"
+    ends = "ends" if wrong == 1 else "end"
+    return (
+        f"{of} {ends} with a model that predicts one class for every {track_of(run).item}. It is "
+        "marked in the charts and counts in the means here."
+    )
 
-        if not variant["n_cut"] and variant["method"] not in self.uncut:
-            what = f"{variant['variant']!r} cuts nothing."
-            raise RequestError(Fault("variant", what, f"Choose one that cuts {self.many}."))
-        paths, card = writer(run, variant, folder, base), folder / "README.md"
-        card.write_text(model_card(run, first_repeat(run, variant)), encoding="utf-8")
-        return [*paths, card]
 
-    def origin(self, run: Run) -> str:
-        """Which weights, audit and data a checkpoint comes from."""
-        meta = run.meta
-        first = f"Base weights {meta['model']['weight_hash']}"
-        if "pretrained_hash" in meta["model"]:
-            first += f", pre-trained weights {meta['model']['pretrained_hash'] or 'not given'}"
-        return f"{first}; audit {run.id}, {meta['created']}, {self.items} {meta['data']['digest']}."
+def missed_said(run: Run, variant: Values) -> str:
+    """That the level asked for was not reached; "" where it was."""
+    if bool(variant.get("met", True)):
+        return ""
+    track = track_of(run)
+    level = track.level
+    return (
+        f"The target of {level.say(variant[level.column])} was not met exactly: the model's"
+        f" {track.many} are too coarse. Reached: {level.say(variant[level.realised])}."
+    )
+
+
+def _names(run: Run, axis: str) -> list[str]:
+    """Groups of the axis that were measured, in the order of the table."""
+    table = lookup.frame(run, "groups")
+    rows = where(table, variant="dense", axis=axis, split=lookup.REPORTED)
+    return list(dict.fromkeys(rows["group"]))

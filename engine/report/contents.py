@@ -49,7 +49,7 @@ def default_reading(run: Run) -> str:
 
 def variant_row(run: Run, variant: str) -> dict:
     """A variant that may be asked for, by its id, as `runs show` prints it."""
-    table = track_of(run).named(run)
+    table = lookup.named(run)
     rows = table[table["variant"] == variant]
     if rows.empty:
         raise RequestError(unknown("variant", variant, lookup.reported(run)["variant"]))
@@ -58,12 +58,12 @@ def variant_row(run: Run, variant: str) -> dict:
 
 def axis_panels(run: Run, choice: Choice) -> Iterator[Panel]:
     """What belongs to one axis, in reading order."""
-    yield from _made(track_of(run).axis_panels, run, choice)
+    yield from _made(track_of(run).charts.of_axis, run, choice)
 
 
 def shared_panels(run: Run, choice: Choice) -> Iterator[Panel]:
     """What belongs to the whole run."""
-    yield from _made(track_of(run).shared_panels, run, choice)
+    yield from _made(track_of(run).charts.of_run, run, choice)
 
 
 def _made(makes: Iterable[Some], run: Run, choice: Choice) -> Iterator[Panel]:

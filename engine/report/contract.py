@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from engine.core import words
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts.panel import Choice, Panel
 from engine.report.palette import Style
@@ -119,12 +120,12 @@ class Measure:
     def span(self, low: float, high: float) -> str:
         return phrasing.span(low, high, self._is_perplexity, self.few)
 
-    def with_interval(self, row: Mapping[str, Any], suffix: str = "") -> str:
+    def with_interval(self, row: Values, suffix: str = "") -> str:
         """Value and interval of a row whose columns end in `suffix`."""
         value, low, high = (row[f"{name}{suffix}"] for name in ("value", "low", "high"))
         return phrasing.with_interval(value, low, high, self._is_perplexity, self.few)
 
-    def brief(self, row: Mapping[str, Any]) -> str:
+    def brief(self, row: Values) -> str:
         """A change with its interval where several are listed, e.g. "−0.094 (−0.140 to −0.048)"."""
         if phrasing.is_noise(row):
             return f"no clear change, ±{self.number(phrasing.half_width(row))}"
@@ -134,10 +135,10 @@ class Measure:
             f" ({self.span(row['delta_low'], row['delta_high'])}{unclear})"
         )
 
-    def change(self, row: Mapping[str, Any]) -> str:
+    def change(self, row: Values) -> str:
         return phrasing.change(row, self._is_perplexity, self.few)
 
-    def null_said(self, row: Mapping[str, Any]) -> str:
+    def null_said(self, row: Values) -> str:
         """The null band as a line of a hover; "" where there is none."""
         return (
             f"null band {self.span(row['null_low'], row['null_high'])}"
@@ -259,7 +260,7 @@ class Bench:
     who: Make
     units: Callable[[Run, str | Path], Units]
     written: Callable[[Run, Units], str]
-    cut_of: Callable[[Run, Mapping[str, Any]], Units | None]
+    cut_of: Callable[[Run, Values], Units | None]
     as_method: Callable[[Run, Choice, Sequence[int]], Units]
     name: Callable[[Run, int], str]
     """A unit, in a list."""
@@ -308,6 +309,8 @@ class Ways:
     untimed: Callable[..., str] = _nothing
     title: Callable[[str], str] = _nothing
     """What the level of a method is, above the slider, where it is no share of units."""
+    uncut: tuple[str, ...] = ()
+    """Methods that cut nothing and still give models of their own."""
     own_levels: Callable[[str], bool] = lambda method: False
     """Whether the levels of a method are its own, and not those that the run was asked for."""
     axis: Callable[[Run], str] = _nothing
@@ -329,9 +332,9 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class MainCharts:
-    """Charts that several pages show; a folded one that files shall hold too is named in
-    `axis_panels` or `shared_panels` as well."""
+class Charts:
+    """Charts by where they are shown; a folded one that files shall hold too is named in `of_axis`
+    or `of_run` as well."""
 
     groups: Make
     """Who pays, by subgroup: small on Summary, and in Present."""
@@ -340,6 +343,70 @@ class MainCharts:
     quality: Make
     folded: tuple[Make, ...]
     """Below "More about it" on Summary."""
+    of_axis: tuple[Some, ...]
+    """What an export says about one axis, in reading order."""
+    of_run: tuple[Some, ...]
+    """What an export says about the whole run."""
+    repeats: tuple[Make, ...] = ()
+    """Of the page about reliability: the first alone, then two beside each other, then the rest."""
+    judged: tuple[Make, ...] = ()
+    """What other judges say of its texts; empty where no model writes any."""
+    extras: Callable[[Run, Choice, bool], Iterable[Extra]] = lambda run, choice, offensive: ()
+    """Tables of the report after an axis' panels; offensive: whether texts are shown."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How audits of this kind are laid side by side on Compare."""
+
+    binding: Mapping[str, str]
+    """Settings that decide whether numbers of two audits may be compared, and why."""
+    parts: tuple[tuple[str, str], ...]
+    """Parts of run.json that were given from outside, each with the field that holds its hash."""
+    counted: tuple[str, str]
+    """A setting: its name, and the part of run.json whose `counts` it shows."""
+    measures: str = ""
+    """Names what is measured on what; kinds of audit with the same name are laid side by side."""
+
+
+@dataclass(frozen=True)
+class Front:
+    """What the Pareto chart shows of a kind of audit."""
+
+    question: Callable[[Run, Choice], str]
+    views: Mapping[str, View]
+    marks: Mapping[str, str]
+    """Columns of the variants table, with names for people: there every variant is a row."""
+    at_level: bool = False
+    """Whether only means at the chosen level compete: among all, the least cut always wins."""
+    chance: Callable[[Run, Choice], Chance | None] = lambda run, choice: None
+    """Cuts by chance alone at this choice; None where none are measured."""
+    draw: Callable[[Values], str] = lambda variant: ""
+    """Which of several selections by chance a variant is, e.g. ", draw 1"."""
+
+
+@dataclass(frozen=True)
+class Flags:
+    """How charts mark variants with which something is wrong."""
+
+    of: Callable[[Values], str] = lambda variant: ""
+    """What is wrong with a variant; "" where nothing is."""
+    symbol: str = "x"
+    said: str = ""
+    """What the marks are, in a sentence."""
+
+
+@dataclass(frozen=True)
+class Screens:
+    """How pages read for a kind of audit, where they differ."""
+
+    tabs: Mapping[str, tuple[str, ...]]
+    """Of the pages that several kinds have, the tabs in reading order: FILE.NAME, the file in
+    pages/tabs."""
+    questions: Mapping[str, str] = field(default_factory=dict)
+    """Titles of this kind's own pages, and of others that read differently here."""
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """Names of pages in the navigation that are others than everywhere."""
 
 
 @dataclass(frozen=True)
@@ -351,6 +418,8 @@ class Handout:
     """The command that replays a mask; {name} is the file."""
     checkpoint: str
     checkpoint_wait: str
+    loading: str
+    """Markdown: how the saved weights are loaded, with what run.json says of the {model}."""
     standing: str = ""
     """What is written of a variant that stands in the dense model's place and has no mask; "" where
     there are none."""
@@ -467,6 +536,8 @@ class Benchmarks:
     wants: Callable[[str], str]
     panel: Callable[..., Panel]
     changed: Callable[..., Changed]
+    intervals: Callable[[Values | None], str]
+    """What the interval of a row of the results is, where it is of such a test; else ""."""
     files: Callable[[Run], Mapping[str, str]] = lambda run: {}
     """Which file of each benchmark a run was measured on, with its digest, by title."""
 
@@ -505,7 +576,7 @@ class Telling:
     """The plain words in which a verdict (`engine.report.verdict`) tells this kind of audit; it
     decides what is said. Names of groups come quoted and unescaped."""
 
-    does: Callable[[Run, Mapping[str, Any]], str]
+    does: Callable[[Run, Values], str]
     """What was done to the model: "Cutting 9 of 48 heads"."""
     groups: Callable[[Run, str], str]
     """The groups of an axis in a few words; said to be invented only where that is known: "four
@@ -514,12 +585,12 @@ class Telling:
     """What should be small: "the gap in accuracy between “a” and “b”"."""
     chance: str = "chance alone"
     """What a null band is made of, for a sentence that says what it would give."""
-    beyond: Callable[[Run, Choice, Mapping[str, Any]], str] = lambda run, choice, row: ""
+    beyond: Callable[[Run, Choice, Values], str] = lambda run, choice, row: ""
     """What else than a difference between groups may be behind a harm that chance alone does not
     explain, of a row of the results; "" where nothing is known."""
-    more: Callable[[Run, Choice, Mapping[str, Any]], str] = lambda run, choice, variant: ""
+    more: Callable[[Run, Choice, Values], str] = lambda run, choice, variant: ""
     """One more sentence that belongs to the verdict on a variant; "" where there is none."""
-    unusable: Callable[[Run, Mapping[str, Any]], str] = lambda run, variant: ""
+    unusable: Callable[[Run, Values], str] = lambda run, variant: ""
     """The sentence in place of a verdict on a variant that is no model any more; "" for every
     other."""
     unlearned: Callable[[Run], str] = lambda run: ""
@@ -548,83 +619,38 @@ class Track(ABC):
     pages: tuple[str, ...]
     """Pages that not every kind of audit has, the most telling first. Where two kinds name a page,
     it shows both through what is declared here."""
-    tabs: Mapping[str, tuple[str, ...]] = {}
-    """Of the pages that several kinds have, the tabs in reading order: FILE.NAME, the file in
-    pages/tabs."""
-    questions: Mapping[str, str] = {}
-    """Titles of this kind's own pages, and of others that read differently here."""
+    screens: Screens
     readings: tuple[str, ...]
     """Readings of harm and quality; the first is the usual one."""
     line_labels: bool = True
     """Whether lines of charts are named at their ends; else in a legend, where there are many with
     long names."""
-    flag_symbol: str = "star"
-    """Marks what `flag` says is wrong; another where stars mean something good."""
-    fronts_at_level: bool = False
-    """Whether only means at the chosen level compete on the Pareto chart: among all, the least cut
-    always wins."""
-    views: Mapping[str, View]
-    uncut: tuple[str, ...] = ()
-    """Methods that cut nothing and still give models of their own."""
-    measures: str = ""
-    """Names what is measured on what; kinds of audit with the same name are laid side by side on
-    Compare."""
-    binding: Mapping[str, str]
-    """Settings that decide whether numbers of two audits may be compared, and why."""
-    parts: tuple[tuple[str, str], ...]
-    """Parts of run.json that were given from outside, each with the field that holds its hash."""
-    counted: tuple[str, str]
-    """A setting for Compare: its name, and the part of run.json whose `counts` it shows."""
+    flags: Flags = Flags()
+    front: Front
+    comparison: Comparison
     columns: Mapping[str, str]
     """Columns of the variants table in charts' tables, with names for people."""
-    marks: Mapping[str, str]
-    """More such columns where every variant is a row of its own."""
     null: Null
     """What is said of null bands."""
     not_built: str
     """Why a method of the run may have no variant for an axis."""
-    flags_said: str = ""
-    """What marks a level at which a repeat predicts one class only."""
     handout: Handout
     telling: Telling
     """The plain words of its verdicts."""
-    main_charts: MainCharts
+    charts: Charts
     intervals: str
     """What the intervals are."""
-    axis_panels: tuple[Some, ...]
-    """What an export says about one axis, in reading order."""
-    shared_panels: tuple[Some, ...]
-    """What an export says about the whole run."""
-    write_mask: Callable[[Run, dict[str, Any], Path], Path]
-    """mask.json of one takable row of the variants table."""
 
     maps: Maps | Effects | None = None
     """What the page about heads shows; None where the units are no heads."""
-    repeats: tuple[Make, ...] = ()
-    """The charts of the page about reliability: the first alone, then two beside each other, then
-    the rest."""
-
-    judged: tuple[Make, ...] = ()
-    """The charts of what other judges say of its texts; empty where no model writes any."""
-
-    published: Published | None = None
-    """Published scores that can be shown in place of an audit's."""
-
     ways: Ways = Ways()
     """Ways to make the model smaller other than cutting units."""
-
-    prediction: Prediction | None = None
-    """What is said of levels that nobody measured; None where variants are trained, so that nothing
-    can be."""
 
     bench: Bench | None = None
     """How units are switched off by hand; None where they cannot be."""
 
     benchmarks: Benchmarks | None = None
     """Published tests that variants can be measured on; None where there are none."""
-
-    titles: Mapping[str, str] = {}
-    """Names of pages in the navigation that are others than everywhere."""
 
     def terms(self) -> Mapping[str, str]:
         """Words of its vocabulary and what they mean."""
@@ -659,10 +685,6 @@ class Track(ABC):
     def order(self, methods: Iterable[str]) -> list[str]:
         """Methods in the order a reader should meet them."""
 
-    def models_behind(self, run: Run) -> int:
-        """How many models every reported mean is made of."""
-        return 1
-
     def compared(self, methods: Sequence[str], chosen: str) -> list[str]:
         """The run's methods that every comparison shows beside the chosen one."""
         return list(methods)
@@ -672,53 +694,29 @@ class Track(ABC):
         """What the run was measured on, in a few words: "avatars by skin". Names of users are
         unescaped."""
 
-    def total(self, run: Run) -> int:
-        """How many units the dense model has."""
-        model = run.meta["model"]
-        return int(model.get("n_filters") or model["n_layers"] * model["n_heads"])
-
     @abstractmethod
-    def label(self, variant: Mapping[str, Any]) -> str:
+    def label(self, variant: Values) -> str:
         """A variant in words, e.g. "FASP, 20 % cut"."""
 
-    def mark(self, variant: Mapping[str, Any]) -> str:
+    def mark(self, variant: Values) -> str:
         """What sets a variant apart from others with its label, e.g. ", γ = 0.3"."""
         return ""
 
-    def cut_of(self, run: Run, variant: Mapping[str, Any]) -> str:
+    def cut_of(self, run: Run, variant: Values) -> str:
         """How many units of all, for a hover."""
-        return f"{variant['n_cut']:.0f} of {self.total(run)} {self.many}"
-
-    def draw(self, variant: Mapping[str, Any]) -> str:
-        """Which of several selections by chance a variant is, e.g. ", draw 1"."""
-        return ""
-
-    def flag(self, variant: Mapping[str, Any]) -> str:
-        """What is wrong with a variant and must be marked in charts; "" where nothing is."""
-        return ""
+        return f"{variant['n_cut']:.0f} of {run.n_units} {self.many}"
 
     @abstractmethod
-    def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
+    def amount(self, run: Run, variant: Values) -> str:
         """How much was cut, asked and realised, e.g. "6 of 32 heads (18.8 %; asked 20 %)"."""
 
     @abstractmethod
-    def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
+    def reached(self, run: Run, variant: Values) -> str:
         """How much was cut, for the hover of a point in a chart."""
 
     @abstractmethod
-    def measured_on(self, run: Run, row: Mapping[str, Any] | None, split: str) -> str:
+    def measured_on(self, run: Run, row: Values | None, split: str) -> str:
         """How a number was measured: on how many of what, how often, judged by which model."""
-
-    def intervals_of(self, row: Mapping[str, Any] | None) -> str:
-        """What the interval of a row of the results is, where rows differ in that."""
-        return self.intervals
-
-    @abstractmethod
-    def pareto_question(self, run: Run, choice: Choice) -> str: ...
-
-    def chance(self, run: Run, choice: Choice) -> Chance | None:
-        """Cuts by chance alone at this choice; None where the track measures none."""
-        return None
 
     @abstractmethod
     def flips(self, run: Run, choice: Choice, trial: int | None) -> Flips | None:
@@ -726,54 +724,21 @@ class Track(ABC):
         kept."""
 
     @abstractmethod
-    def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:
+    def caveat(self, run: Run, choice: Choice, row: Values | None) -> str:
         """How it was measured."""
 
     @abstractmethod
     def details(self, reading: str) -> tuple[Measure, ...]:
         """Everything measured about one variant, for a table."""
 
-    def extras(self, run: Run, choice: Choice, show_offensive: bool) -> Iterator[Extra]:
-        """Tables of the report after an axis' panels."""
-        return iter(())
-
     @abstractmethod
     def notes(self, run: Run) -> list[str]:
         """What must be known about the run before any chart of it is read."""
 
     @abstractmethod
-    def limits(self, run: Run) -> list[str]:
-        """What a report cannot say."""
-
-    @abstractmethod
-    def card_limits(self, run: Run) -> list[str]:
-        """What a model card cannot say: the limits in short."""
-
-    @abstractmethod
-    def loading(self, run: Run) -> list[str]:
-        """Markdown lines of a model card: how the saved weights are loaded, and what they came
-        from."""
+    def limits(self, run: Run, short: bool = False) -> list[str]:
+        """What a report cannot say; in short, what a model card cannot say."""
 
     def settings(self, run: Run) -> list[tuple[str, Any]]:
         """Settings that were decided by the run itself."""
         return []
-
-    def takable(self, run: Run, variant: Mapping[str, Any]) -> dict[str, str]:
-        """Variants behind a reported one that have a mask and weights of their own: id -> label;
-        usually just it."""
-        return {str(variant["variant"]): self.label(variant)}
-
-    def named(self, run: Run) -> pd.DataFrame:
-        """Variants that may be asked for by id: the reported ones, and what is behind them."""
-        table = run.table("variants")
-        return table[table["chosen"].astype(bool)]
-
-    @abstractmethod
-    def write_checkpoint(
-        self, run: Run, variant: dict[str, Any], folder: Path, base: str | None
-    ) -> list[Path]:
-        """A pruned variant as weights."""
-
-    @abstractmethod
-    def shelves(self) -> Iterator[Shelf]:
-        """What the library holds for this kind of audit."""

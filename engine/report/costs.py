@@ -4,9 +4,8 @@ clearly differs."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
+from engine.core.types import Values
 from engine.report import in_words, phrasing
 from engine.report.charts import lookup
 from engine.report.charts.lookup import View
@@ -28,7 +27,7 @@ def cost_said(view: View) -> str:
     return " ".join(filter(None, (said, saved_said(view.run, view.variant))))
 
 
-def _quality(measure: Measure, row: Mapping[str, Any] | None, is_dense: bool) -> str:
+def _quality(measure: Measure, row: Values | None, is_dense: bool) -> str:
     name = phrasing.sentence(measure.name)
     if row is None or not math.isfinite(row["value"]):
         return f"{name} was not measured."
@@ -48,7 +47,7 @@ def _quality(measure: Measure, row: Mapping[str, Any] | None, is_dense: bool) ->
     return f"{name} {verb} from {' to '.join(in_words.apart(before, row['value']))}."
 
 
-def saved_said(run: Run, variant: Mapping[str, Any]) -> str:
+def saved_said(run: Run, variant: Values) -> str:
     """What the cut saves, of what was measured; "" for the uncut model."""
     if variant["variant"] == "dense":
         return ""
@@ -61,7 +60,7 @@ def saved_said(run: Run, variant: Mapping[str, Any]) -> str:
     return f"It saves {said}; {time}." if said else f"It makes the model no smaller; {time}."
 
 
-def savings(run: Run, variant: Mapping[str, Any]) -> list[str]:
+def savings(run: Run, variant: Values) -> list[str]:
     """What a cut gains in size and speed, of what was measured and is no trifle, as verbs: "saves
     8.3 % of the bytes"."""
     dense, mine = (costs_of(run, name) for name in ("dense", variant["variant"]))
@@ -81,7 +80,7 @@ def savings(run: Run, variant: Mapping[str, Any]) -> list[str]:
     return [*found, _time(mine, dense).removeprefix("it ")] if is_faster else found
 
 
-def costs_of(run: Run, variant: str) -> dict[str, Any] | None:
+def costs_of(run: Run, variant: str) -> Values | None:
     if not run.has("costs"):
         return None
     table = lookup.frame(run, "costs")
@@ -89,14 +88,14 @@ def costs_of(run: Run, variant: str) -> dict[str, Any] | None:
     return None if rows.empty else rows.iloc[0].to_dict()
 
 
-def _share(dense: Mapping[str, Any], mine: Mapping[str, Any], column: str, of: str) -> str:
+def _share(dense: Values, mine: Values, column: str, of: str) -> str:
     before, after = (row.get(column, math.nan) for row in (dense, mine))
     if not (math.isfinite(before) and math.isfinite(after)) or after >= before:
         return ""
     return f"{in_words.per_cent(1 - after / before)} {of}"
 
 
-def _time(mine: Mapping[str, Any], dense: Mapping[str, Any]) -> str:
+def _time(mine: Values, dense: Values) -> str:
     kind, middle = phrasing.pace(mine, dense), mine.get("speedup", math.nan)
     if kind == "unknown":
         return "time was not measured"

@@ -12,6 +12,7 @@ import pandas as pd
 
 from engine.audit.experiments import Experiment
 from engine.core import words
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts.panel import Panel
 from engine.report.report import document, panels_html, table_html
@@ -81,7 +82,7 @@ def experiment_text(one: Experiment, table: pd.DataFrame, runs: Sequence[Run]) -
     return "\n".join([*lines, *_run_lines(runs)])
 
 
-def _line(row: dict[str, Any]) -> str:
+def _line(row: Values) -> str:
     paper = f"{row['paper']} ({row['printed in']})" if row["printed in"] else row["paper"]
     parts = [f"paper {paper:<24}", f"ours {row['ours']}"]
     parts += [f"[{row['95 % interval']}]"] if row["95 % interval"] else []

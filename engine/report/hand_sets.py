@@ -7,21 +7,44 @@ counts as reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from scipy import stats
 
+from engine.audit.request import Growth
+from engine.audit.session import (
+    Executor,
+    Grown,
+    Session,
+    check_asked,
+    check_name,
+    check_units,
+    grown_run,
+    plan_of,
+    run_of,
+)
+from engine.classifiers.groups import degenerate
+from engine.classifiers.tables import answers_table
+from engine.classifiers.verification import TRIED, TRIED_ITEMS
 from engine.core.errors import Fault, RequestError
+from engine.core.files import json_able
+from engine.core.types import Hooks, Values
 from engine.core.words import PREFIX, is_by_hand
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.stats.student import TAILS
-from engine.store.runs import Run
+from engine.report.contract import Ahead
+from engine.report.tracks import track_of
+from engine.resident.warm import Warm
+from engine.stats.clustered import TAILS
+from engine.store.runs import Run, Store
+from engine.store.shards import Used
 from engine.store.tables import where
 
-CutOf = Callable[[Mapping[str, Any]], Sequence[int] | None]
+CutOf = Callable[[Values], Sequence[int] | None]
 """Flat units of a row of the variants table, ascending; None for one that stands for several cuts.
 """
 
@@ -114,3 +137,293 @@ def _error(rows: pd.DataFrame) -> float:
     return float(
         ((rows["delta_high"] - rows["delta_low"]) / (2 * stats.norm.ppf(TAILS[1]))).median()
     )
+
+
+# What was predicted beside what was measured, for whoever asked for more of an audit. No torch.
+
+
+def told_of(
+    before: Run,
+    after: Run,
+    split: str,
+    variants: Values,
+    rows: Iterable[Values],
+    notes: list[str],
+) -> Values:
+    """JSON-able: added (its id, None where nothing was missing); variants with their units; rows;
+    tried, sets by hand; notes. A row is a number about a variant: predicted with ends, before it
+    was measured, and measured with ends.
+    """
+    new = [one for one in after.added if one.id not in {old.id for old in before.added}]
+    said = [*(note for one in new for note in one.meta["notes"]), *notes]
+    return json_able(
+        {
+            "run": after.id,
+            "split": split,
+            "added": new[-1].id if new else None,
+            "variants": dict(variants),
+            "rows": list(rows),
+            "tried": tried(after),
+            "notes": list(dict.fromkeys(said)),
+        }
+    )
+
+
+def classifier_rows(
+    run: Run, growth: Growth, name: str, split: str, ahead: Ahead | None
+) -> Iterator[dict[str, Any]]:
+    """A set of a classifier's units on the axes that were asked for: all items, the gaps, accuracy
+    of every group."""
+    for axis in growth.axes:
+        yield from _rows(run, name, axis, split, ahead)
+
+
+def _rows(
+    run: Run, name: str, axis: str, split: str, ahead: Ahead | None
+) -> Iterator[dict[str, Any]]:
+    table = lookup.frame(run, "variants").set_index("variant")
+    same = {"variant": name, "n_cut": int(table.loc[name, "n_cut"]), "axis": axis}
+    for metric, of in (("accuracy", ""), ("accuracy_gap", axis), ("auc", ""), ("auc_gap", axis)):
+        if row := lookup.result(run, name, metric, of, split):
+            yield {
+                **same,
+                "number": metric.replace("_", " "),
+                **_ahead(ahead, metric, of),
+                **_came(row),
+            }
+    for row in lookup.groups_of(run, name, "accuracy", axis, split).to_dict("records"):
+        guess = _ahead(ahead, "accuracy", axis, row["group"])
+        yield {**same, "number": f"accuracy, {row['group']}", **guess, **_came(row)}
+
+
+def _ahead(ahead: Ahead | None, metric: str, axis: str, group: str = "") -> dict[str, float | None]:
+    """What was predicted of a number, None where nothing was."""
+    nothing = dict.fromkeys(("predicted", "predicted_low", "predicted_high"))
+    table = pd.DataFrame() if ahead is None else ahead.tables["groups" if group else "results"]
+    if table.empty:
+        return nothing
+    rows = where(table, metric=metric, axis=axis, group=group)
+    return (
+        nothing
+        if rows.empty
+        else dict(zip(nothing, rows.iloc[0][["value", "low", "high"]], strict=True))
+    )
+
+
+def _came(row: Values) -> dict[str, float]:
+    return {"measured": row["value"], "low": row["low"], "high": row["high"]}
+
+
+# What sets by hand share where they are of a classifier: the variant, where it is tried, the
+# tables of an addition.
+
+
+TEST, TRAIN, VALIDATION = "test", "train", "validation"
+MOST_TRIED = 2000
+"""Texts or images that a set is tried on at most: drawn, the same for every set."""
+ON_KNOWN = (
+    "The model was trained on them, because there is no validation data here. So levels look "
+    "better on them than on new data."
+)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A set as a variant; units: flat, ascending; reported: measured on test, so that every page
+    shows it."""
+
+    name: str
+    mask: Any
+    units: tuple[int, ...]
+    reported: bool
+
+
+def trial_split(run: Run) -> str:
+    """The split on which a set is tried before it is measured on test: training data where none is
+    for validation."""
+    return VALIDATION if run.meta["data"][track_of(run).items].get(VALIDATION) else TRAIN
+
+
+def trial_said(run: Run) -> str:
+    """What it is tried on, in words: "validation texts"."""
+    kind = "validation" if trial_split(run) == VALIDATION else "training"
+    return f"{kind} {track_of(run).items}"
+
+
+def chosen_of(
+    run: Run, request: Growth, mask: Any, units: tuple[int, ...], cut_of: CutOf
+) -> tuple[Chosen, str]:
+    """The set that a growth asks of a run, whose units are known to be the model's, and the split
+    it is measured on. RequestError where its name cannot be its own."""
+    check_name(request.name)
+    name, split = name_of(mask.digest, request.name), request.split or trial_split(run)
+    check_taken(run, name, units, cut_of, track_of(run).many)
+    reported = split == TEST or name in set(lookup.reported(run)["variant"])
+    return Chosen(name, mask, units, reported), split
+
+
+@dataclass(frozen=True)
+class HandSet:
+    """What was measured of a set: on which items, with the probabilities of the model with all
+    units and without the set, by trial.
+
+    rows: the tables results and groups, of the model with all units too. columns: what the rows of
+    the table variants say of the set besides its size.
+    """
+
+    items: pd.DataFrame
+    dense: Mapping[int, np.ndarray]
+    answers: Mapping[int, np.ndarray]
+    rows: Mapping[str, pd.DataFrame]
+    columns: Values
+    costs: pd.DataFrame = field(default_factory=pd.DataFrame)
+    layers: pd.DataFrame = field(default_factory=pd.DataFrame)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class HandSets:
+    """How a track measures sets on its finished runs.
+
+    key: the column that names an item. chosen: the set that a growth asks of a run, and the split
+    it is measured on, RequestError where there is none. measured: the session that measured it, and
+    what came out; it may load torch when it is called.
+    """
+
+    key: str
+    chosen: Callable[[Run, Growth], tuple[Chosen, str]]
+    measured: Callable[
+        [Grown, Store, Hooks, Executor, Warm | None], tuple[Session[Any, Any], HandSet]
+    ]
+
+    def grow(
+        self,
+        request: Growth,
+        store: Store,
+        hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
+        executor: Executor | None = None,
+        warm: Warm | None = None,
+    ) -> Run:
+        """The run with what was asked, measured now or found. warm: keeps the model between two
+        questions.
+
+        RequestError before anything heavy loads.
+        """
+        grown = self.grown_of(request, store)
+
+        def measure(chosen: Executor, used: Used) -> None:
+            audit, found = self.measured(grown, store, hooks, chosen, warm)
+            grown.write(
+                store,
+                audit,
+                used,
+                addition_of(grown, found, self.key),
+                found.notes,
+                keys_of(self.key),
+            )
+
+        return grown_run(grown, store, hooks, executor, measure)
+
+    def check(self, request: Growth, store: Store) -> None:
+        """RequestError with what is wrong with it."""
+        self.grown_of(request, store)
+
+    def grown_of(self, request: Growth, store: Store) -> Grown:
+        """The growth, checked; no axes where the set was measured there: one pass over the data
+        serves all axes. RequestError where it cannot be measured, or the run would not be the same
+        run today."""
+        run = run_of(request, store)
+        chosen, split = self.chosen(run, request)
+        done = lookup.result(run, chosen.name, "accuracy", "", split) is not None
+        axes = tuple(run.meta["request"]["axes"])
+        return Grown(run, plan_of(run), (chosen,), split, () if done else axes, request)
+
+
+def rows_of(dense: Any, mine: Any, name: str, trials: Iterable[int]) -> dict[str, pd.DataFrame]:
+    """The tables results and groups of a set and of the model with all units. dense: measured;
+    mine: the set in all trials, by `pooled` and `trial`."""
+    found = [dense, mine.pooled(name), *(mine.trial(one, f"{name}#{one}") for one in trials)]
+    return {
+        table: pd.concat([getattr(part, table) for part in found], ignore_index=True)
+        for table in ("results", "groups")
+    }
+
+
+def check_set(run: Run, request: Growth, level: Fault, total: int, counted: str = "") -> None:
+    """RequestError unless a growth asks for units of the run's model. level: said where one asks
+    for a level of a method; counted: how units are numbered."""
+    check_asked(run, request, (TEST, trial_split(run)))
+    if request.level is not None:
+        raise RequestError(level)
+    many = track_of(run).many
+    check_units(request.units, total, many, run.meta["model"]["name"], counted)
+
+
+def keys_of(item: str) -> dict[str, list[str]]:
+    """What tells the rows of an addition's tables apart; item: the column that names a text or an
+    image."""
+    return {
+        "variants": ["variant"],
+        "results": ["variant", "split", "axis", "metric"],
+        "groups": ["variant", "split", "axis", "metric", "group"],
+        "predictions": ["variant", item],
+        TRIED: ["variant", item],
+        TRIED_ITEMS: [item],
+        "costs": ["variant"],
+        "layers": ["variant", "group"],
+    }
+
+
+def addition_of(grown: Grown, found: HandSet, key: str) -> dict[str, pd.DataFrame]:
+    """The tables of the addition. Answers to what a set was tried on stand apart from those to test
+    items; the run has the numbers of the model with all units on those.
+    """
+    name, items = grown.variants[0].name, found.items
+    trials = {f"{name}#{trial}": answers for trial, answers in found.answers.items()}
+    tables = {
+        table: rows[rows["variant"].map(is_by_hand) | (grown.split != TEST)]
+        for table, rows in found.rows.items()
+    }
+    tables |= {
+        "variants": variant_rows(grown, found),
+        "costs": found.costs,
+        "layers": found.layers,
+    }
+    if grown.split == TEST:
+        return {**tables, "predictions": answers_table(trials, items, key)}
+    full = {f"dense#{trial}": answers for trial, answers in found.dense.items()}
+    tried = items[[key, "label"]].reset_index(drop=True)
+    return {**tables, TRIED_ITEMS: tried, TRIED: answers_table({**full, **trials}, items, key)}
+
+
+def variant_rows(grown: Grown, found: HandSet) -> pd.DataFrame:
+    """The set, which stands for all trials, and a row per trial: the same units are off in all."""
+    chosen, table = grown.variants[0], lookup.frame(grown.run, "variants")
+    same = {
+        **table[table["variant"] == "dense"].iloc[0].to_dict(),
+        "method": chosen.name,
+        "sparsity": chosen.mask.sparsity,
+        "realised": chosen.mask.sparsity,
+        "n_cut": len(chosen.units),
+        "mask_digest": chosen.mask.digest,
+        **found.columns,
+    }
+    flat = {seed: int(degenerate(answers)) for seed, answers in found.answers.items()}
+    whole = {
+        **same,
+        "variant": chosen.name,
+        "chosen": chosen.reported,
+        "degenerate": sum(flat.values()),
+    }
+    rows = [
+        {
+            **same,
+            "variant": f"{chosen.name}#{seed}",
+            "chosen": False,
+            "seed": seed,
+            "pooled": chosen.name,
+            "degenerate": is_flat,
+        }
+        for seed, is_flat in flat.items()
+    ]
+    return pd.DataFrame([whole, *rows])[list(table.columns)]

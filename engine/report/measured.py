@@ -172,7 +172,7 @@ def versions(run: Run) -> pd.DataFrame:
     """Versions of the code and of libraries, hashes of what was given, and the time that each stage
     took."""
     meta, rows = run.meta, [("run", run.id), ("created", str(run.meta["created"]))]
-    for part, field in track_of(run).parts:
+    for part, field in track_of(run).comparison.parts:
         rows.append((f"{part}: {field.replace('_', ' ')}", said(meta.get(part, {}).get(field))))
     for kind, values in meta.get("provenance", {}).items():
         given = values if isinstance(values, Mapping) else {"": values}

@@ -4,12 +4,14 @@ interval."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
+
+from engine.core.types import Values
 
 MINUS = "\u2212"
 NO_INTERVAL = "no interval: too few prompts"
@@ -122,7 +124,7 @@ def listing(names: Iterable[object], limit: int = 6) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 
-def direction(row: Mapping[str, Any], among: int = 1) -> str:
+def direction(row: Values, among: int = 1) -> str:
     """ "fell", "rose", "unclear" (the interval of the change includes zero) or "unknown" (there is
     no interval). among: of so many rows any may be named, and in 5 % one is that did not change."""
     low, high = row.get("delta_low", math.nan), row.get("delta_high", math.nan)
@@ -143,13 +145,13 @@ def _wider(among: int) -> float:
     return float(np.divide(*stdtrit(10, ends)))
 
 
-def smallest_seen(row: Mapping[str, Any], among: int = 1) -> float:
+def smallest_seen(row: Values, among: int = 1) -> float:
     """The smallest change that `direction` would have seen in four of five repeats; NaN without an
     interval."""
     return half_width(row) * (_wider(among) + 0.84 / 1.96)
 
 
-def pace(row: Mapping[str, Any], dense: Mapping[str, Any] | None) -> str:
+def pace(row: Values, dense: Values | None) -> str:
     """ "faster" or "slower" where a speedup differs from 1 by more than the dense model timed
     against itself, either way; "unclear"; "unknown" where untimed."""
     low, high = _of_median(row)
@@ -160,7 +162,7 @@ def pace(row: Mapping[str, Any], dense: Mapping[str, Any] | None) -> str:
     return "faster" if low > limit else "slower" if high < 1 / limit else "unclear"
 
 
-def _of_median(row: Mapping[str, Any]) -> tuple[float, float]:
+def _of_median(row: Values) -> tuple[float, float]:
     """About the 95 % interval of the median ratio of times, from its quartiles (McGill, Tukey and
     Larsen 1978). The quartiles of five rounds alone called 13 to 18 % of equal models unlike."""
     middle, low, high, n = (
@@ -170,12 +172,12 @@ def _of_median(row: Mapping[str, Any]) -> tuple[float, float]:
     return max(middle - room, 0.01), middle + room
 
 
-def half_width(row: Mapping[str, Any]) -> float:
+def half_width(row: Values) -> float:
     """Half the width of the interval of a change."""
     return (row["delta_high"] - row["delta_low"]) / 2
 
 
-def is_noise(row: Mapping[str, Any]) -> bool:
+def is_noise(row: Values) -> bool:
     """Whether a change is so small beside its interval that its own digits say nothing: a tenth of
     the half-width at most. An interval of no width is not noise."""
     return (
@@ -185,7 +187,7 @@ def is_noise(row: Mapping[str, Any]) -> bool:
     )
 
 
-def change(row: Mapping[str, Any], perplexity: bool = False, few: str = "prompts") -> str:
+def change(row: Values, perplexity: bool = False, few: str = "prompts") -> str:
     """The change with its interval, and plainly when that includes zero; "no clear
     change" where it is mere noise, "no change" where every repeat gave none."""
     delta = row.get("delta", math.nan)
@@ -205,13 +207,13 @@ def change(row: Mapping[str, Any], perplexity: bool = False, few: str = "prompts
     return f"{text}, which includes zero" if kind == "unclear" else text
 
 
-def inside_null(row: Mapping[str, Any]) -> bool:
+def inside_null(row: Values) -> bool:
     """Whether a bias is no larger than what shuffled subgroup labels give."""
     high = row.get("null_high", math.nan)
     return bool(_finite(high) and row["value"] <= high + SAME)
 
 
-def null_side(row: Mapping[str, Any]) -> str:
+def null_side(row: Values) -> str:
     """Where a value lies: "below", "inside" or "above" its null band; "" where it has none."""
     low, high = row.get("null_low", math.nan), row.get("null_high", math.nan)
     if not (_finite(low) and _finite(high) and _finite(row["value"])):

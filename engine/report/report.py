@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import re
+import shlex
 from collections.abc import Iterable
 from dataclasses import replace
 from html import escape
@@ -20,16 +21,120 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
+from engine.audit.command_line import command_of
 from engine.core import words
 from engine.core.text import harmless, visible
+from engine.core.types import Values
 from engine.report import measured, phrasing
-from engine.report.charts import lookup
+from engine.report.charts import by_group, lookup
 from engine.report.charts.panel import CONFIG, Choice, Panel
+from engine.report.charts.what_was_cut import who_pays_small
 from engine.report.contents import axis_panels, default_choice, for_axis, shared_panels
-from engine.report.page_one import audit_command, chart_of, page_one
 from engine.report.tracks import track_of
-from engine.report.verdict import Fact, verdict
-from engine.store.runs import Run
+from engine.report.verdict import Fact, Verdict, verdict
+from engine.store.runs import EMBEDDED, Run, is_demo
+
+# The first page of a report: one A4 page with the verdict, one chart, the limits, the mask and
+# how to get it again.
+
+
+TALLEST = 400
+"""Pixels of a chart that leaves room for the rest of the page."""
+LONGEST_COMMAND = 420
+"""Characters of a command that does."""
+LIMITS = 3
+"""Limits said on the page; the appendix has all of them."""
+
+
+def page_one(run: Run, choice: Choice, chart: str) -> str:
+    """HTML of the page, everything that is not ours escaped. chart: HTML of its chart (see
+    `chart_of`)."""
+    said, variant = verdict(run, choice), lookup.variant_of(run, choice)
+    return "".join(
+        [
+            '<section class="page-one" id="verdict">',
+            _head(run, choice, variant, said),
+            f'<p class="lead">{escape(said.sentence)}</p>',
+            *(f"<p>{escape(text)}</p>" for text in (said.meaning, said.more) if text),
+            chart,
+            f'<div class="facts">{"".join(map(_fact, said.numbers))}</div>',
+            f"<p><b>Cost.</b> {escape(said.cost)}</p>",
+            f"<p><b>Advice.</b> {escape(said.advice.said)}</p>" if said.advice.said else "",
+            _limits(run),
+            _again(run, variant),
+            "</section>",
+        ]
+    )
+
+
+def chart_of(run: Run, choice: Choice) -> Panel:
+    """Who pays; where there are too many groups for the page, what became of both ends."""
+    panel = who_pays_small(run, choice)
+    if panel.figure is not None and panel.figure.layout.height > TALLEST:
+        return by_group.levelling_down(run, choice)
+    return panel
+
+
+def _head(run: Run, choice: Choice, variant: Values, said: Verdict) -> str:
+    """What was audited and cut, by which method, when."""
+    label = lookup.variant_label(run, dict(variant))
+    about = (
+        f"{words.axis_name(choice.measured)}: {label}" if variant["variant"] != "dense" else label
+    )
+    day = str(run.meta["created"])[:10]
+    return (
+        f"<p class=kicker>{words.PRODUCT}: {escape(run.meta['title'])}, {escape(day)}</p>"
+        f"<h1>{escape(said.audited)}</h1><p class=small>{escape(phrasing.sentence(about))}</p>"
+    )
+
+
+def _fact(fact: Fact) -> str:
+    was = (
+        f"<span class=small>was {escape(fact.was)}: {escape(fact.kind)}</span>" if fact.was else ""
+    )
+    name = escape(phrasing.sentence(fact.name))
+    return f"<div><span class=small>{name}</span><b>{escape(fact.value)}</b>{was}</div>"
+
+
+def _limits(run: Run) -> str:
+    limits = track_of(run).limits(run, short=True)[:LIMITS]
+    items = "".join(f"<li>{escape(text)}</li>" for text in limits)
+    return (
+        f'<h2>What this cannot say</h2><ul>{items}</ul><p class=small><a href="#limits">All'
+        " limits</a></p>"
+    )
+
+
+def _again(run: Run, variant: Values) -> str:
+    """Hashes of the masks, and the commands that give report and audit again."""
+    lines = [
+        f"python -m engine export {run.id} --to DIR --what report --variant"
+        f" {shlex.quote(variant['variant'])}"
+    ]
+    lines += [f"python -m engine runs verify {run.id}", audit_command(run)]
+    code = "\n".join(line for line in lines if line and len(line) <= LONGEST_COMMAND)
+    hashes = "".join(f"<li><code>{escape(text)}</code></li>" for text in masks_said(run, variant))
+    masks = f"<p class=small>Masks, by SHA-256:</p><ul class=hashes>{hashes}</ul>" if hashes else ""
+    return f"<h2>How to get this again</h2><pre>{escape(code)}</pre>{masks}"
+
+
+def audit_command(run: Run) -> str:
+    """The command that computes the audit again; "" where words cannot say its request, which the
+    settings hold."""
+    if run.path.parents[1] == EMBEDDED and is_demo(run.meta["model"]["name"]):
+        return f"python -m engine.audit.embedded {track_of(run).name}"
+    return command_of(run.meta["request"])
+
+
+def masks_said(run: Run, variant: Values) -> list[str]:
+    """The mask of a variant, or of each trained model behind it: its digest, with the name where
+    there are several."""
+    table = lookup.frame(run, "variants").set_index("variant")
+    takable = lookup.takable(run, dict(variant)) if variant["n_cut"] else {}
+    digests = {name: str(table.loc[name, "mask_digest"]) for name in takable if name in table.index}
+    known = {name: digest for name, digest in digests.items() if digest and digest != "nan"}
+    return [digest if len(known) == 1 else f"{digest}  {name}" for name, digest in known.items()]
+
 
 _HERE = Path(__file__).parent
 _LONGEST_TABLE = 400
@@ -89,7 +194,7 @@ def _axis(run: Run, mine: Choice, axis: str, show_offensive: bool, figures: dict
     extras = [
         f'<section><h3>{escape(extra.question)}</h3><div class="scroll">{table_html(extra.table)}'
         f'</div><p class="caveat">{escape(extra.note)}</p></section>'
-        for extra in track_of(run).extras(run, mine, show_offensive)
+        for extra in track_of(run).charts.extras(run, mine, show_offensive)
         if not extra.table.empty
     ]
     about = f"<p>{escape(_about(run, mine))}</p>"
@@ -186,7 +291,7 @@ def chart_html(light: Panel, dark: Panel, prefix: str, figures: dict[str, Any]) 
     return f'<div class="chart" id="{key}" style="min-height:{height}px"></div>'
 
 
-def _plain(chart: go.Figure) -> dict[str, Any]:
+def _plain(chart: go.Figure) -> Values:
     figure = json.loads(chart.to_json())  # plotly turns NaN into null
     figure["layout"].pop("template", None)
     return figure
@@ -227,7 +332,7 @@ def _settings(run: Run) -> str:
 def _provenance(run: Run) -> str:
     meta = run.meta
     rows = [("run", run.id), ("created", meta["created"])]
-    for part in (*(name for name, _ in track_of(run).parts), "provenance", "spent"):
+    for part in (*(name for name, _ in track_of(run).comparison.parts), "provenance", "spent"):
         rows += [
             (f"{part}: {key.replace('_', ' ')}", measured.said(value))
             for key, value in meta.get(part, {}).items()
@@ -238,3 +343,74 @@ def _provenance(run: Run) -> str:
     ]
     table = table_html(pd.DataFrame(rows, columns=["what", "value"]))
     return f"<div class=scroll>{table}</div>"
+
+
+# A short card to put beside a pruned model: what it is, what was measured, what was not.
+
+
+def model_card(run: Run, variant: Values) -> str:
+    """Markdown: the cut, one paragraph per axis with its warnings, how it was measured, limits, how
+    to load it."""
+    meta, track, choice = run.meta, track_of(run), default_choice(run, variant=variant["variant"])
+    own = is_one_of_several(variant)
+    mark = track.mark(variant) if own else ""
+    amount = phrasing.sentence(lookup.amount(run, variant))
+    removed = f"{amount} removed by {words.method_name(variant['method'])}"
+    lines = [
+        f"# {plain(meta['model']['name'])}, pruned: {lookup.variant_label(run, variant)}{mark}",
+        "",
+        f"{track.ways.label(variant) or removed}. {track.definition(variant['method'])}".strip(),
+        "",
+        *(own_lines(run, variant, choice) if own else ()),
+        f"## {f'All {track.repeat}s, measured' if own else 'Measured'} against the {track.whole}",
+        "",
+        *((f"Means over all {track.repeat}s of the audit, not this model.", "") if own else ()),
+    ]
+    for axis in meta["request"]["axes"]:
+        text = plain(verdict(run, replace(choice, measured_axis=axis)).whole)
+        lines.append(f"- **{plain(words.axis_name(axis)).capitalize()}.** {text}")
+    harm = lookup.harm(run, variant["variant"], choice)
+    lines += ["", plain(track.caveat(run, choice, harm)), "", "## Limits", ""]
+    lines += [f"- {text}" for text in track.limits(run, short=True)]
+    loading = track.handout.loading.format(model=meta["model"])
+    lines += ["", "## Loading", "", loading, "", origin(run)]
+    return visible("\n".join(lines) + "\n")
+
+
+def origin(run: Run) -> str:
+    """Which weights, audit and data a checkpoint comes from."""
+    meta = run.meta
+    first = f"Base weights {meta['model']['weight_hash']}"
+    if "pretrained_hash" in meta["model"]:
+        first += f", pre-trained weights {meta['model']['pretrained_hash'] or 'not given'}"
+    if revision := meta["model"].get("revision"):
+        first += f", revision {revision}"
+    (_, *others) = track_of(run).comparison.parts
+    given = [f"{part} {plain(meta[part]['name'])} {meta[part].get(key)}" for part, key in others]
+    return f"{first}; audit {run.id}, {meta['created']}; {', '.join(given)}."
+
+
+def is_one_of_several(variant: Values) -> bool:
+    """Whether a variant is one model of several whose mean is what the audit reports."""
+    pooled = variant.get("pooled")
+    return bool(isinstance(pooled, str) and pooled and pooled != variant["variant"])
+
+
+def own_lines(run: Run, variant: Values, choice: Choice) -> list[str]:
+    """This model's own numbers, and those of the worst-off subgroup of every axis."""
+    track, reading = track_of(run), lookup.reading(run, choice)
+    row = lookup.result(run, variant["variant"], reading.quality.metric)
+    said = "not measured" if row is None else reading.quality.with_interval(row)
+    lines = ["## This model", "", f"- {phrasing.sentence(reading.quality.name)}: {said}."]
+    for axis in run.meta["request"]["axes"]:
+        row = lookup.result(run, variant["variant"], reading.worst.metric, axis)
+        if row is not None and row["value"] == row["value"]:
+            name = plain(words.axis_name(axis)).capitalize()
+            lines.append(f"- {name}, {reading.worst.name}: {reading.worst.with_interval(row)}.")
+    return [*lines, "", f"One {track.repeat} only: another one would give other numbers.", ""]
+
+
+def plain(text: str) -> str:
+    """Names from outside, safe inside markdown."""
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace("\n", " ")
+    return "".join(f"\\{letter}" if letter in "`*[]|" else letter for letter in escaped)

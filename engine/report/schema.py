@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from engine.core import words
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts.panel import plain
 
@@ -189,7 +190,7 @@ def hovers(table: pd.DataFrame, columns: str, **own: str | Said) -> list[str]:
     return ["<br>".join([f"<b>{first}</b>", *filter(None, rest)]) for first, *rest in lines]
 
 
-def _line(row: Mapping[str, Any], name: str, own: str | Said | None) -> str:
+def _line(row: Values, name: str, own: str | Said | None) -> str:
     """A column's value in a hover, a number after its title; "" where it is not known."""
     value, said = row.get(name), own if callable(own) else NAMES.get(name, str)
     is_known = value is not None and value == value

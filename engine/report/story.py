@@ -7,18 +7,22 @@ run's tables.
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from engine.core import words
+from engine.core.text import visible
 from engine.report import in_words, phrasing, verdict
-from engine.report.advice import advice
 from engine.report.charts import lookup
-from engine.report.charts.before_after import before_after
 from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice, Panel
-from engine.report.charts.what_was_cut import what_was_cut
+from engine.report.charts.what_was_cut import before_after, what_was_cut
+from engine.report.figures import figure_image, larger, one_browser
+from engine.report.tracks import track_of
+from engine.report.verdict import advice
 from engine.store.runs import Run
 
 LONGEST = 30
@@ -68,7 +72,7 @@ def _problem(view: View, name: str = "problem") -> Step:
     sentence = f"Before any cut, {said}."
     if not said:
         sentence = f"Too few {few} to say how the uncut model treats subgroups of {axis}."
-    picture = view.track.main_charts.groups(view.run, uncut)
+    picture = view.track.charts.groups(view.run, uncut)
     return Step(name, sentence, picture, _measured(View(view.run, uncut)))
 
 
@@ -95,7 +99,7 @@ def _who_pays(view: View) -> Step:
 
 def _picture(view: View, about: str) -> Panel:
     """The chart of the measure that is told: the harm, the quality, or that of the groups."""
-    charts = view.track.main_charts
+    charts = view.track.charts
     drawn = {"harm": before_after, "quality": charts.quality}
     return drawn.get(about, charts.groups)(view.run, view.choice)
 
@@ -169,3 +173,83 @@ def _first_sentence(text: str) -> str:
     """Up to the first full stop that ends a sentence."""
     head, stop, _ = text.partition(". ")
     return f"{head}." if stop else text
+
+
+# An audit in five steps as a PowerPoint file: slides with title, sentence, chart and notes.
+
+
+KIND = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+WIDE, HIGH = 13.333, 7.5
+"""Inches of a slide."""
+LEFT, TOP = 0.6, 0.4
+"""Inches that stay free at each side, and above the title."""
+ROOM = (WIDE - 2 * LEFT, 4.65)
+"""Inches of a chart, wide and high."""
+PIXELS = 96
+"""Of a chart per inch."""
+LARGER = 1.4
+"""How much larger letters and marks are than on a page."""
+
+
+def slides(run: Run, choice: Choice) -> bytes:
+    """The file's bytes. PruneAuditError where no browser is, which draws the charts."""
+    from pptx import Presentation
+    from pptx.util import Inches
+
+    deck = Presentation()
+    deck.slide_width, deck.slide_height = Inches(WIDE), Inches(HIGH)
+    deck.core_properties.title = _said(str(run.meta["title"]))
+    with one_browser():
+        for name in TITLES:
+            told = step(run, choice, name)
+            _slide(deck.slides.add_slide(deck.slide_layouts[5]), told, _source(run))
+    written = io.BytesIO()
+    deck.save(written)
+    return written.getvalue()
+
+
+def _slide(slide: Any, told: Step, source: str) -> None:
+    from pptx.util import Inches, Pt
+
+    title, width = slide.shapes.title, Inches(ROOM[0])
+    title.left, title.top, title.width, title.height = Inches(LEFT), Inches(TOP), width, Inches(0.5)
+    _write(title.text_frame, told.title, Pt(20))
+    box = slide.shapes.add_textbox(Inches(LEFT), Inches(TOP + 0.55), width, Inches(1.2))
+    _write(box.text_frame, told.sentence, Pt(28), bold=True)
+    notes = [told.sentence, told.footnote]
+    if told.picture is not None and told.picture.has_chart:
+        _slides_picture(slide, told.picture)
+        notes += [told.picture.answer, told.picture.mind, told.picture.caveat]
+    slide.notes_slide.notes_text_frame.text = _said("\n".join(filter(None, [*notes, source])))
+
+
+def _write(frame: Any, text: str, size: Any, bold: bool = False) -> None:
+    """One paragraph, on the left, in letters of this size."""
+    from pptx.enum.text import MSO_ANCHOR, PP_ALIGN
+
+    frame.word_wrap, frame.vertical_anchor = True, MSO_ANCHOR.TOP
+    frame.margin_left = frame.margin_right = 0
+    paragraph = frame.paragraphs[0]
+    paragraph.text, paragraph.alignment = _said(text), PP_ALIGN.LEFT
+    paragraph.font.size, paragraph.font.bold = size, bold
+
+
+def _slides_picture(slide: Any, panel: Panel) -> None:
+    """The chart as large as there is room for, named by its answer."""
+    from pptx.util import Inches
+
+    wide, room = (round(PIXELS * side) for side in ROOM)
+    figure = larger(panel.whole(), LARGER)
+    drawn = replace(panel, figure=figure, parts=())
+    image = io.BytesIO(figure_image(drawn, "png", wide, room))
+    shape = slide.shapes.add_picture(image, Inches(LEFT), Inches(2.3), height=Inches(ROOM[1]))
+    shape._element.nvPicPr.cNvPr.set("descr", _said(f"{panel.question} {panel.answer}"))
+
+
+def _source(run: Run) -> str:
+    return f"{track_of(run).about.capitalize()}. Audit {run.id} of {run.meta['model']['name']}."
+
+
+def _said(text: str) -> str:
+    """Text that XML can hold."""
+    return visible(text).translate({0xFFFE: None, 0xFFFF: None})

@@ -3,15 +3,77 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import pandas as pd
 
 from engine.audit.tracks import track_of_run
+from engine.core import words
 from engine.core.text import one_line
+from engine.core.types import Values
 from engine.report.charts import lookup
 from engine.report.charts.flips import flipped_said
 from engine.report.contents import default_choice
-from engine.report.summaries import Summary
-from engine.store.runs import Run
+from engine.store.runs import Run, RunSummary
+
+# What a track's summary must say, and numbers as the command line prints them.
+
+
+ORDERS = {"": "Yours first", "newest": "Newest first", "oldest": "Oldest first", "title": "Title"}
+
+
+class Summary(ABC):
+    """How the runs of one track are told in lines. Final subclasses live one per file and are
+    found."""
+
+    parts: tuple[str, ...]
+    """Parts of run.json that the JSON form repeats."""
+    columns: tuple[str, ...]
+    """Columns of the variants table beside each result."""
+    more: tuple[str, ...] = ()
+    """Columns of the results table beside the numbers."""
+
+    @abstractmethod
+    def lines(self, run: Run) -> list[str]:
+        """One block per axis: the dense model, then each reported variant."""
+
+
+def ends(low: float, high: float, form: str) -> str:
+    """An interval, e.g. "[0.1, 0.2]"."""
+    return (
+        "(no interval)" if math.isnan(low) or math.isnan(high) else f"[{low:{form}}, {high:{form}}]"
+    )
+
+
+def number(value: float, form: str) -> str:
+    return "none" if math.isnan(value) else f"{value:{form}}"
+
+
+def paid_most(rows: pd.DataFrame) -> str:
+    """The subgroup with the lowest change, "" for the dense model."""
+    known = rows[rows["delta"].notna()]
+    if known.empty:
+        return ""
+    most = known.loc[known["delta"].idxmin()]
+    return f"  {most.group} {most.delta:+.3f} {ends(most.delta_low, most.delta_high, '+.3f')}"
+
+
+def searched(summaries: Sequence[RunSummary], text: str, order: str) -> list[RunSummary]:
+    """Audits that hold a text in title, model, axes or methods as a reader sees them, in one of
+    ORDERS."""
+    title = {one.id: words.title_said(one.title, one.axes) for one in summaries}
+    found = []
+    for one in summaries:
+        named = [*map(words.axis_name, one.axes), *map(words.method_name, one.methods)]
+        if text.casefold() in "\n".join([title[one.id], one.model, *named]).casefold():
+            found.append(one)
+    if order == "title":
+        return sorted(found, key=lambda one: title[one.id].casefold())
+    if order:
+        found.sort(key=lambda one: one.created, reverse=order == "newest")
+    return found
+
 
 SHOWN = (
     "value",
@@ -31,7 +93,7 @@ def _of(run: Run) -> Summary:
     return track_of_run(run).part("summary")()
 
 
-def summary_of(run: Run) -> dict[str, Any]:
+def summary_of(run: Run) -> Values:
     """JSON-able: request, model, warnings, what the track adds, and the test results of every
     reported variant."""
     meta, variants, results, own = run.meta, run.table("variants"), run.table("results"), _of(run)
@@ -78,7 +140,7 @@ def summary_text(run: Run) -> str:
     return "\n".join([head, *warnings, *added, *_of(run).lines(run), *told])
 
 
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
+def _plain(row: Values) -> Values:
     """JSON has no NaN."""
     return {
         name: None if isinstance(value, float) and math.isnan(value) else value

@@ -7,7 +7,7 @@ from functools import cache
 
 from engine.audit import tracks as entries
 from engine.core import words
-from engine.report.contract import Track
+from engine.report.contract import Prediction, Track
 from engine.store.runs import Run
 
 
@@ -29,9 +29,17 @@ def track_of(run: Run) -> Track:
     return tracks()[track_name(run.meta)].of_run(run)
 
 
+def prediction_of(run: Run) -> Prediction | None:
+    """What is said of levels of a run that nobody measured; None where nothing can be."""
+    found: Prediction | None = entries.track_of_run(run).given("prediction")
+    return found
+
+
 def question(page: str, run: Run | None) -> str:
     """A page's title: what the run's track calls it, else what it is called everywhere, or by
     another track that it shows."""
-    own = {**words.of_track(track_of(run).name, "PAGES"), **track_of(run).questions} if run else {}
-    everywhere = [words.gathered("PAGES"), *(track.questions for track in tracks().values())]
-    return next(titles[page] for titles in (own, *everywhere) if page in titles)
+    known = [words.gathered("PAGES"), *(track.screens.questions for track in tracks().values())]
+    if run:
+        own = track_of(run)
+        known = [own.screens.questions, words.of_track(own.name, "PAGES"), *known]
+    return next(titles[page] for titles in known if page in titles)

@@ -23,7 +23,7 @@ from engine.core import errors, memory
 from engine.core.discover import members
 from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError, unknown
 from engine.core.files import json_able
-from engine.core.types import Event, Hooks
+from engine.core.types import Event, Hooks, Values
 from engine.resident.lines import STOPPED, Question
 from engine.resident.warm import Warm, memory_ran_out
 from engine.resident.wire import TOLD, packed
@@ -38,9 +38,7 @@ class Ask(ABC):
     name: str
 
     @abstractmethod
-    def answer(
-        self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store
-    ) -> dict[str, Any]:
+    def answer(self, given: Values, warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
         """The answer. RequestError with every fault of what was given."""
 
 
@@ -56,7 +54,7 @@ def asks() -> dict[str, Ask]:
 
 def answer_here(
     name: str,
-    given: Mapping[str, Any],
+    given: Values,
     store: Store,
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
     warm: Warm | None = None,
@@ -121,7 +119,7 @@ def told(error: BaseException) -> dict[str, Any]:
     }
 
 
-def raised(message: Mapping[str, Any]) -> PruneAuditError:
+def raised(message: Values) -> PruneAuditError:
     """The error that such a message tells, as the asker's own process would have raised it."""
     if message["kind"] == "faults":
         return RequestError([Fault.from_dict(fault) for fault in message["faults"]])
@@ -134,7 +132,7 @@ def _hooks(question: Question) -> Hooks:
     def report(event: Event) -> None:
         question.tell({"kind": "event", **json_able(asdict(event))})
 
-    def point(row: Mapping[str, Any]) -> None:
+    def point(row: Values) -> None:
         question.tell({"kind": "point", "row": json_able(dict(row))})
 
     return Hooks(report, question.check, point)
@@ -154,9 +152,7 @@ class Inspect(Ask):
 
     name = "inspect"
 
-    def answer(
-        self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store
-    ) -> dict[str, Any]:
+    def answer(self, given: Values, warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
         if not str(given.get("model") or "").strip():
             raise RequestError(Fault("model", "is missing.", "Name a model, or give its folder."))
         return {"said": track_named(str(given.get("track") or "")).part("inspect")(given)}
@@ -173,9 +169,7 @@ class Forecast(Ask):
 
     name = "forecast"
 
-    def answer(
-        self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store
-    ) -> dict[str, Any]:
+    def answer(self, given: Values, warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
         request = request_from(given["request"])
         if not given.get("within"):
             return {"seconds": fitting.forecast(request, store, hooks)}
@@ -194,9 +188,7 @@ class Measure(Ask):
 
     name = "measure"
 
-    def answer(
-        self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store
-    ) -> dict[str, Any]:
+    def answer(self, given: Values, warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
         before = find_run(str(given.get("run") or ""), [store, Store(EMBEDDED, read_only=True)])
         track = track_of_run(before)
         growth = Growth.from_dict({"track": track.name, **given})
@@ -216,9 +208,7 @@ class Start(Ask):
 
     name = "start"
 
-    def answer(
-        self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store
-    ) -> dict[str, Any]:
+    def answer(self, given: Values, warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
         request = self._request(given, store)
         hooks.check()
         address, allowed = given.get("ray"), given.get("memory")
@@ -234,7 +224,7 @@ class Start(Ask):
             )
         }
 
-    def _request(self, given: Mapping[str, Any], store: Store) -> Any:
+    def _request(self, given: Values, store: Store) -> Any:
         if "job_id" not in given:
             if not isinstance(given.get("request"), Mapping):
                 raise RequestError(

@@ -9,12 +9,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from typing import Any
 
 from engine.core.errors import Cancelled, PruneAuditError
 from engine.core.files import PROJECT, json_able
-from engine.core.types import Event, Hooks
+from engine.core.types import Event, Hooks, Values
 from engine.resident.asks import answer_here, raised
 from engine.resident.wire import Closed, Place, Wire, code_digest, last_words, opened_log, place_of
 from engine.store.runs import Store, default_root
@@ -37,7 +36,7 @@ class _Gone(Exception):
 
 def ask(
     name: str,
-    given: Mapping[str, Any],
+    given: Values,
     store: Store | None = None,
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
     can_wait: bool = False,
@@ -114,14 +113,12 @@ def _is_off() -> bool:
     )
 
 
-def _as_sent(value: Mapping[str, Any]) -> dict[str, Any]:
+def _as_sent(value: Values) -> dict[str, Any]:
     """As it arrives over the wire: whoever is answered without an engine gets the same."""
     return json.loads(json.dumps(json_able(dict(value))))
 
 
-def _said(
-    wire: Wire, message: Mapping[str, Any], kind: str, keep: bool = False
-) -> dict[str, Any] | None:
+def _said(wire: Wire, message: Values, kind: str, keep: bool = False) -> dict[str, Any] | None:
     """What the engine says of that kind; None where it is gone before."""
     try:
         wire.send(message)
@@ -194,7 +191,7 @@ def _started(store: Store, place: Place) -> subprocess.Popen:
         )
 
 
-def _answer(wire: Wire, question: Mapping[str, Any], hooks: Hooks) -> dict[str, Any]:
+def _answer(wire: Wire, question: Values, hooks: Hooks) -> dict[str, Any]:
     """Ask, pass on what is told, and wait. _Gone where the engine ends before it answered."""
     try:
         wire.send(question)

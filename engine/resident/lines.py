@@ -10,14 +10,15 @@ import subprocess
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import TextIO
 
 from engine.audit import jobs
 from engine.audit.turn import device_named
 from engine.core.errors import Cancelled, PruneAuditError
 from engine.core.files import taken
+from engine.core.types import Values
 from engine.resident.wire import Closed
 from engine.store.runs import Store
 
@@ -31,8 +32,8 @@ class Question:
     wait."""
 
     name: str
-    given: Mapping[str, Any]
-    send: Callable[[Mapping[str, Any]], None]
+    given: Values
+    send: Callable[[Values], None]
     interactive: bool = True
     gone: threading.Event = field(default_factory=threading.Event)
     """Set once nobody waits for the answer, or the engine ends."""
@@ -41,7 +42,7 @@ class Question:
     place: int = 0
     """Questions before it, as the asker was last told."""
 
-    def tell(self, message: Mapping[str, Any]) -> None:
+    def tell(self, message: Values) -> None:
         """Tell the asker; where that is impossible, nobody waits any more."""
         try:
             self.send(message)
@@ -58,7 +59,7 @@ class Lines:
     """Every device's line, each with a thread of its own that answers with `answered` and tells
     what it returns."""
 
-    def __init__(self, answered: Callable[[Question, str], Mapping[str, Any]]) -> None:
+    def __init__(self, answered: Callable[[Question, str], Values]) -> None:
         self._answered = answered
         self._waiting: dict[str, list[Question]] = {}
         self._running: dict[str, Question] = {}

@@ -25,6 +25,7 @@ from engine.audit.turn import device_named
 from engine.core.errors import Fault, PruneAuditError, RequestError
 from engine.core.files import EVERY, taken
 from engine.core.text import visible
+from engine.core.types import Values
 from engine.resident.asks import Ask, answered, asks, told
 from engine.resident.lines import JobLine, Lines, Question
 from engine.resident.warm import Warm
@@ -188,9 +189,7 @@ class Server:
             wire.close()
             self._connections.discard(wire)
 
-    def _heard(
-        self, message: Mapping[str, Any], wire: Wire, question: Question | None
-    ) -> Question | None:
+    def _heard(self, message: Values, wire: Wire, question: Question | None) -> Question | None:
         """Do what a message says; the connection's question."""
         kind = message.get("kind")
         if kind == "ask" and question is None:
@@ -208,7 +207,7 @@ class Server:
             )
         return question
 
-    def _asked(self, message: Mapping[str, Any], wire: Wire) -> Question:
+    def _asked(self, message: Values, wire: Wire) -> Question:
         name, given = message.get("name"), message.get("given")
         if not isinstance(name, str) or not isinstance(given, dict):
             raise RequestError(
@@ -229,8 +228,8 @@ class Server:
         self.lines.join(question, device)
         return question
 
-    def _send_by(self, wire: Wire) -> Callable[[Mapping[str, Any]], None]:
-        def send(message: Mapping[str, Any]) -> None:
+    def _send_by(self, wire: Wire) -> Callable[[Values], None]:
+        def send(message: Values) -> None:
             wire.send(message)
             if message["kind"] == "answer":
                 self.job_line.look_now.set()  # it may have put a job in the line

@@ -15,15 +15,14 @@ import stat
 import struct
 import tempfile
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from engine.audit.provenance import source_digest
+from engine.audit.session import source_digest
 from engine.core.errors import Fault, PruneAuditError, RequestError
 from engine.core.files import PROJECT, explained
-from engine.core.types import digest_of
+from engine.core.types import Values, digest_of
 from engine.store.runs import Store
 
 ASKED = 4 << 20
@@ -39,7 +38,7 @@ class Closed(Exception):
     """The other side is gone."""
 
 
-def packed(message: Mapping[str, Any], most: int) -> bytes:
+def packed(message: Values, most: int) -> bytes:
     """A message as bytes. RequestError for one of more than `most` bytes, TypeError for what is no
     JSON."""
     body = json.dumps(message, ensure_ascii=False, allow_nan=False).encode(
@@ -79,7 +78,7 @@ class Wire:
         )
         return user == os.getuid()
 
-    def send(self, message: Mapping[str, Any]) -> None:
+    def send(self, message: Values) -> None:
         """Closed where nobody takes it."""
         whole = packed(message, self.sends)
         try:

@@ -22,8 +22,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 from engine.core.ids import rng
-from engine.stats.clustered import Clustered
-from engine.stats.student import MISSED, Student
+from engine.stats.clustered import MISSED, Clustered, Student
 
 KINDS = ("flipped verdict", "judge in doubt", "judge sure")
 TIMES = np.array([3.0, 2.0, 1.0])

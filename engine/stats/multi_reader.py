@@ -25,8 +25,8 @@ import numpy as np
 from scipy.special import expit, logit
 from scipy.stats import norm, t
 
+from engine.stats.clustered import MISSED
 from engine.stats.resampling import MIN_FINITE
-from engine.stats.student import MISSED
 
 Z = float(norm.isf(MISSED / 2))
 FIXED = -1

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from engine.core.errors import StoreError
 from engine.core.files import is_special, write_json, write_whole
+from engine.core.types import Values
 
 MAGIC = b"PruneAudit1"
 _TAIL = 32 + len(MAGIC)
@@ -54,7 +54,7 @@ def _digest(key: str, body: bytes) -> bytes:
     return hashlib.sha256(key.encode() + b"\0" + body).digest()
 
 
-def write_document(path: Path, value: Mapping[str, Any], schema: int) -> None:
+def write_document(path: Path, value: Values, schema: int) -> None:
     """A JSON object with its schema and its seal. Fields of these names are ours."""
     document = {**json.loads(json.dumps(dict(value), allow_nan=False)), "schema": schema}
     document.pop(SEAL, None)
@@ -89,7 +89,7 @@ def read_document(path: Path, what: str, schema: int) -> dict[str, Any]:
     return found
 
 
-def seal_of(document: Mapping[str, Any]) -> str:
+def seal_of(document: Values) -> str:
     """SHA-256 (hex) of a JSON object in its one canonical form, without its seal."""
     rest = {name: value for name, value in document.items() if name != SEAL}
     text = json.dumps(rest, sort_keys=True, ensure_ascii=True, separators=(",", ":"))

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.core.files import safe_id
+from engine.core.types import Values
 from engine.store.sealed import DamagedError, read_bytes, write_bytes
 
 
@@ -123,7 +124,7 @@ class PartialFit:
     def __init__(self, folder: Path, key: str) -> None:
         self.path = folder / f"{safe_id(key, 'key')}.pt"
 
-    def load(self) -> dict[str, Any] | None:
+    def load(self) -> Values | None:
         """What was saved last, or None."""
         import torch
 

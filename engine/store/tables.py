@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from engine.core.files import is_special, safe_id, sha256_of
+from engine.core.types import Values
 from engine.store.sealed import DamagedError
 
 ROWS = 1 << 18
@@ -41,7 +42,7 @@ class Pieces:
         return pd.concat(list(self.each()), ignore_index=True)
 
 
-def write_tables(folder: Path, tables: Mapping[str, pd.DataFrame | Pieces]) -> dict[str, Any]:
+def write_tables(folder: Path, tables: Mapping[str, pd.DataFrame | Pieces]) -> Values:
     """Each table by its name as parquet, without its index; the number of rows and the hash of
     each, by name."""
     listed = {}
@@ -152,7 +153,7 @@ COLUMNS = ("name", "dtype", "shape", "data")
 PLAIN = "__plain__"
 
 
-def pack(arrays: Mapping[str, np.ndarray], plain: Mapping[str, Any] | None = None) -> pd.DataFrame:
+def pack(arrays: Mapping[str, np.ndarray], plain: Values | None = None) -> pd.DataFrame:
     """Arrays and a few plain values as one table, so that weights can be kept like any measurement.
 
     One row per array: name, dtype, shape (JSON), data (bytes, C order); `plain` is JSON in a row
@@ -196,7 +197,7 @@ def within(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarra
     }
 
 
-def curve_arrays(curve: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
+def curve_arrays(curve: Sequence[Values]) -> dict[str, np.ndarray]:
     """Rows of a training curve as one array per column, [rows], named curve/<column>.
 
     A column of words stays text, all else becomes float64.

@@ -15,6 +15,7 @@ from typing import Any
 
 from engine.core.errors import Fault, RequestError, refusal, said_by
 from engine.core.files import is_special
+from engine.core.types import Values
 
 Kinds = type | tuple[type, ...]
 NUMBER = (int, float)
@@ -86,7 +87,7 @@ def _refuse(word: str) -> None:
     raise ValueError(f"{word} is no number")
 
 
-def _of_another_kind(plain: Mapping[str, Any], form: Form) -> list[Fault]:
+def _of_another_kind(plain: Values, form: Form) -> list[Fault]:
     """Whether the document says that it is something else, or of another version."""
     schema, kind = plain.get("schema"), plain.get("kind", "")
     if form.schemas is None or (
@@ -110,7 +111,7 @@ def _of_another_kind(plain: Mapping[str, Any], form: Form) -> list[Fault]:
     ]
 
 
-def _wrong_fields(plain: Mapping[str, Any], form: Form) -> list[Fault]:
+def _wrong_fields(plain: Values, form: Form) -> list[Fault]:
     said = {
         name: "is missing or of the wrong kind."
         for name in form.needed

@@ -95,7 +95,7 @@ def _texts(mask: str | Path, model: str, revision: str | None, device: str) -> A
 
 def _filters(mask: str | Path, model: str, weights: str | None, device: str) -> Applied:
     from engine.models.load_image_classifier import inspect_classifier, load_classifier
-    from engine.surgery.filters.cut import replayed
+    from engine.surgery.filters.graph import replayed
 
     record = read_filter_mask(mask)
     info = inspect_classifier(model, weights, classes=record.classes, size=record.size)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from engine.core.errors import Fault, RequestError, refusal
-from engine.core.types import FilterMask, HeadMask
+from engine.core.types import FilterMask, HeadMask, Values
 from engine.store.runs import Run
 from engine.surgery.record import check_filter_mask_fits, read_filter_mask, read_mask
 
@@ -211,6 +211,6 @@ def _named(run: Run, word: str) -> Iterator[int]:
         yield from range(start + int(first), start + int(last or first) + 1)
 
 
-def cut_of(run: Run, variant: Mapping[str, Any]) -> tuple[int, ...] | None:
+def cut_of(run: Run, variant: Values) -> tuple[int, ...] | None:
     """Flat units of a row of the variants table; None for one that stands for several trials."""
     return units_of_cut(run, json.loads(variant["cut"])) if variant["cut"] else None

@@ -175,7 +175,7 @@ def shares_within(graph: FilterGraph, scores: np.ndarray) -> np.ndarray:
 def median_ranks(model: Any, graph: FilterGraph) -> np.ndarray:
     """How far each filter is from the others of its layer, as ranks within the layer: [units] in
     (0, 1]."""
-    from engine.surgery.filters.cut import rows_of
+    from engine.surgery.filters.graph import rows_of
 
     scores = np.zeros(graph.total)
     for group in graph.groups:

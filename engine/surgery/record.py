@@ -84,9 +84,13 @@ def record_of(
     )
 
 
-def write_mask(path: str | Path, record: MaskRecord) -> Path:
-    """Write mask.json, whole or not at all. Returns its path."""
+def write_mask(path: str | Path, record: MaskRecord | FilterRecord | dict[str, Any]) -> Path:
+    """Write mask.json, whole or not at all; groups of filters keep the order of the network.
+    Returns its path."""
     path = Path(path)
+    if not isinstance(record, MaskRecord):
+        write_json(path, record.plain if isinstance(record, FilterRecord) else record)
+        return path
     mean = dict(zip(record.units, record.means, strict=True)) if record.means else {}
     units = [
         {"layer": layer, "head": head, **({"mean": list(mean[layer, head])} if mean else {})}
@@ -253,6 +257,12 @@ class FilterRecord:
             widths, tuple((name, tuple(group["cut"])) for name, group in self.groups.items())
         )
 
+    @property
+    def plain(self) -> dict[str, Any]:
+        """As mask.json holds it."""
+        groups = [{"group": name, **group} for name, group in self.groups.items()]
+        return {**asdict(self), "groups": groups}
+
 
 def groups_of(mask: FilterMask) -> dict[str, dict[str, Any]]:
     """A mask as the record holds it."""
@@ -260,15 +270,6 @@ def groups_of(mask: FilterMask) -> dict[str, dict[str, Any]]:
     return {
         group: {"width": width, "cut": list(gone.get(group, ()))} for group, width in mask.widths
     }
-
-
-def write_filter_mask(path: str | Path, record: FilterRecord) -> Path:
-    """Write mask.json, whole or not at all. Groups keep the order of the network."""
-    path = Path(path)
-    plain = asdict(record)
-    plain["groups"] = [{"group": name, **group} for name, group in record.groups.items()]
-    write_json(path, plain)
-    return path
 
 
 def kind_of_mask(path: str | Path) -> str:

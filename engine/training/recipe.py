@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Protocol
 
 from engine.core.errors import Fault, RequestError, unknown
-from engine.core.types import Kind, Setting
+from engine.core.types import Kind, Setting, Values
 
 ASKED = ("epochs", "rate", "batch")
 """What forms ask; the command line takes all."""
@@ -101,9 +101,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
-def recipe_settings(
-    usual: Mapping[str, Any], item: str, names: Sequence[str] = ASKED
-) -> tuple[Setting, ...]:
+def recipe_settings(usual: Values, item: str, names: Sequence[str] = ASKED) -> tuple[Setting, ...]:
     """What a form asks of a recipe, with the values that are `usual` where nobody says; trained on
     `item`s."""
     every = {**asdict(Recipe()), **usual}

@@ -3,12 +3,13 @@ say so."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import streamlit as st
 
 from engine.audit.tracks import parts_of, track_of_run
+from engine.core.types import Values
 from engine.report.charts.panel import Choice
 from engine.resident.client import ask
 from pages.shared import state
@@ -49,7 +50,7 @@ def question_of(run: KeptRun) -> str:
     return parts_of("ask")[track_of_run(run).name].ASKS
 
 
-def ask_both(run: KeptRun, given: Mapping[str, Any]) -> dict[str, Any]:
+def ask_both(run: KeptRun, given: Values) -> dict[str, Any]:
     """What both models answer."""
     with st.spinner("The models are loaded and read …"):
         return ask(question_of(run), given)

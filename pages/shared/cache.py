@@ -26,7 +26,7 @@ from engine.report.ahead import joined, said
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import Ahead
-from engine.report.tracks import track_name, track_of
+from engine.report.tracks import prediction_of, track_name
 from engine.store.runs import (
     Run,
     RunSummary,
@@ -247,7 +247,7 @@ def predicted_at(run: KeptRun, choice: Choice) -> tuple[KeptRun, Ahead | None]:
     measured."""
     if is_level(choice.level, lookup.levels(run, choice.method, choice.axis)):
         return run, None
-    prediction = track_of(run).prediction
+    prediction = prediction_of(run)
     return predicted(run, choice, prediction.ahead) if prediction else (run, None)
 
 

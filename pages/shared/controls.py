@@ -18,12 +18,12 @@ import streamlit as st
 from engine.core import words
 from engine.core.ids import is_level
 from engine.report import phrasing
-from engine.report.advice import OFFERED, tolerances_said
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_reading
 from engine.report.contract import Level
-from engine.report.tracks import track_of
+from engine.report.tracks import prediction_of, track_of
+from engine.report.verdict import OFFERED, tolerances_said
 from engine.store.runs import Run
 from pages.shared import state
 from pages.shared.safe import plain, visible
@@ -176,7 +176,7 @@ def _slider(run: Run, method: str, axis: str, ahead: bool) -> float:
     """The slider: how much is cut. Finished levels are marked below it where others are offered
     too."""
     track, level, finished = track_of(run), track_of(run).level, _finished(run, method, axis)
-    prediction = track.prediction
+    prediction = prediction_of(run)
     options = sorted({*finished, *(prediction.stops(run, method, axis) if prediction else ())})
     if len(options) < 2:
         return _without_a_slider(run, method, finished[0])
@@ -209,7 +209,7 @@ def _slider(run: Run, method: str, axis: str, ahead: bool) -> float:
 def _without_a_slider(run: Run, method: str, only: float) -> float:
     """The only level of a method, and why there is nothing to choose."""
     track, level = track_of(run), track_of(run).level
-    if method in track.uncut:
+    if method in track.ways.uncut:
         st.caption("This method cuts nothing: it is what the others are compared with.")
     elif track.ways.own_levels(method):
         found = lookup.reported(run).set_index("method")[level.realised]

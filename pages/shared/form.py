@@ -7,7 +7,7 @@ how on the right, the rest in sections that unfold. No track is named here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from engine.audit.fitting import scales_of
 from engine.audit.tracks import track_named, tracks
 from engine.core import words
 from engine.core.errors import Fault, RequestError
+from engine.core.types import Values
 from engine.data.tables import USUAL, preview
 from engine.report import phrasing
 from engine.resident.client import ask
@@ -163,7 +164,7 @@ Owned = Sequence[tuple[str | None, Fault]]
 
 
 @contextmanager
-def remembered(request: Mapping[str, Any]) -> Iterator[None]:
+def remembered(request: Values) -> Iterator[None]:
     """Check a request inside. What is wrong with it is drawn anew, beside the fields; everything
     typed stays."""
     state.take(state.REFUSED)
@@ -190,14 +191,14 @@ def owner_of(fault: Fault, fields: Sequence[Field]) -> str | None:
     return None
 
 
-def _refused(track: str) -> tuple[Mapping[str, Any], Owned]:
+def _refused(track: str) -> tuple[Values, Owned]:
     """The fields of the request that was checked last, and its faults; nothing where none of this
     track was refused."""
     request, owned = state.kept(state.REFUSED, ({}, ()))
     return (request, owned) if request.get("track") == track else ({}, ())
 
 
-def _is_as_checked(checked: Mapping[str, Any], name: str, value: Any) -> bool:
+def _is_as_checked(checked: Values, name: str, value: Any) -> bool:
     """Whether a field says what it did when it was checked; one not shown said nothing."""
     return (checked.get(name) or None) == (value or None)
 
@@ -221,7 +222,7 @@ def _say_faults(field: Field, faults: Iterable[Fault]) -> None:
     st.html(f'<div class="pa-fault"><strong>{escaped(_called(field))}</strong>{lines}</div>')
 
 
-def summary_of_faults(request: Mapping[str, Any]) -> None:
+def summary_of_faults(request: Values) -> None:
     """Above the button: which fields to look at, and what belongs to no field in full."""
     checked, owned = _refused(request["track"])
     fields = fields_of(track_named(request["track"]).part("request"))
@@ -247,14 +248,14 @@ LIMIT = 1800.0
 """Seconds that a request is made to fit into where it takes longer."""
 
 
-def amount_line(request: Mapping[str, Any]) -> None:
+def amount_line(request: Values) -> None:
     """What will be computed, and how long that takes where it was tried."""
     what, model = amount(request["track"], request), request.get("model") or "a model"
     took = _tried(request)
     st.markdown(plain(f"This asks for {what} of {model}. {took.get('said', '')}".strip()))
 
 
-def forecast_button(request: Mapping[str, Any]) -> None:
+def forecast_button(request: Values) -> None:
     """The button that tries the request, and where it takes long the one that makes it fit;
     RequestError's faults stand where the answer would."""
     help_text = "Computes for 20 seconds. What it finishes is kept for the audit."
@@ -281,13 +282,13 @@ def forecast_button(request: Mapping[str, Any]) -> None:
             st.rerun()
 
 
-def _tried(request: Mapping[str, Any]) -> Mapping[str, Any]:
+def _tried(request: Values) -> Values:
     """What trying just this request said; nothing where another was tried."""
     tried, found = state.kept(state.FORECAST) or (None, {})
     return found if tried == request else {}
 
 
-def amount(track: str, request: Mapping[str, Any]) -> str:
+def amount(track: str, request: Values) -> str:
     """ "1 axis, 7 methods, 4 sparsities and 3 texts per prompt", from the fields that say how they
     are counted."""
     said = []
@@ -305,7 +306,7 @@ READ_BY = ("track", "model", "weights", "revision", "size", "device")
 """What of a request says which model it is, and how it is loaded."""
 
 
-def inspect_button(request: Mapping[str, Any]) -> None:
+def inspect_button(request: Values) -> None:
     """The button; RequestError's faults stand where the answer would."""
     about = {name: request[name] for name in READ_BY if request.get(name) not in (None, "")}
     help_text = (
@@ -319,7 +320,7 @@ def inspect_button(request: Mapping[str, Any]) -> None:
             state.keep(state.INSPECTED, (about, ask("inspect", about)["said"]))
 
 
-def inspected(request: Mapping[str, Any]) -> None:
+def inspected(request: Values) -> None:
     """What was said of it, while the form still names it."""
     about, said = state.kept(state.INSPECTED) or ({}, [])
     if said and all(request.get(name) == value for name, value in about.items()):

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
@@ -14,7 +14,7 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from engine.core import words
 from engine.core.errors import PruneAuditError
-from engine.core.types import AXES
+from engine.core.types import AXES, Values
 from engine.report import phrasing
 from engine.report.measured import notes_in_words
 from engine.report.tracks import question, track_of, tracks
@@ -269,7 +269,7 @@ def link(page: str, label: str, **parameters: str) -> None:
         )
 
 
-def show_on(page: str, run: Run, variant: Mapping[str, Any]) -> None:
+def show_on(page: str, run: Run, variant: Values) -> None:
     """Open a page with this variant chosen. A link's parameters would lose against what the session
     remembers."""
     level = track_of(run).level

@@ -9,7 +9,7 @@ import logging
 import math
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from engine.audit.tracks import track_named
 from engine.core import words
 from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError
 from engine.core.text import visible
-from engine.core.types import Event, Hooks, digest_of
+from engine.core.types import Event, Hooks, Values, digest_of
 from engine.resident import client
 from engine.store.runs import Store, default_root
 from pages.shared import form, frame, roots, state
@@ -239,7 +239,7 @@ class Work:
         """Ask it to stop; it does so at its next batch."""
         self._stop.set()
 
-    def ask(self, name: str, given: Mapping[str, Any]) -> None:
+    def ask(self, name: str, given: Values) -> None:
         """Ask and wait, in a thread of its own."""
         try:
             roots.refuse_outside(given)
@@ -270,16 +270,16 @@ WORKS: dict[str, Work] = {}
 """Questions by what was asked, of every browser."""
 
 
-def _key(name: str, given: Mapping[str, Any]) -> str:
+def _key(name: str, given: Values) -> str:
     return digest_of([str(default_root()), name, dict(given)])
 
 
-def work_of(name: str, given: Mapping[str, Any]) -> Work | None:
+def work_of(name: str, given: Values) -> Work | None:
     """The question as it stands, None where it was never asked. Equal questions are one."""
     return WORKS.get(_key(name, given))
 
 
-def begin(name: str, given: Mapping[str, Any]) -> None:
+def begin(name: str, given: Values) -> None:
     """Ask, unless the same is being asked now."""
     known = work_of(name, given)
     if known and known.running:

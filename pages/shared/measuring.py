@@ -9,8 +9,8 @@ from typing import Any
 
 import streamlit as st
 
-from engine.audit.growing import absent
 from engine.audit.request import Growth
+from engine.audit.session import absent
 from engine.core import words
 from engine.core.files import writable
 from engine.core.ids import is_level
@@ -196,7 +196,7 @@ JUDGES = (
 def other_judges(run: KeptRun, choice: Choice) -> None:
     """What other judges say of an audit's texts: the first chart, the others folded, and below them
     the form to ask one more; nothing where the audit holds no texts."""
-    charts = track_of(run).judged
+    charts = track_of(run).charts.judged
     if not charts or not run.has("texts"):
         return
     st.header("Other judges", anchor=False)

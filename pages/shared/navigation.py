@@ -71,7 +71,9 @@ def entry_of(page: str, run: Run | None = None) -> Entry:
     file's name."""
     entry = _listed(page)
     return (
-        entry if run is None else replace(entry, title=track_of(run).titles.get(page, entry.title))
+        entry
+        if run is None
+        else replace(entry, title=track_of(run).screens.titles.get(page, entry.title))
     )
 
 
@@ -103,7 +105,7 @@ def shown(page: str, run: Run | None) -> bool:
     owned = {name for track in tracks().values() for name in track.pages}
     if page in owned and page not in track_of(run).pages:
         return False
-    return page not in track_of(run).tabs or bool(offered(page, run))
+    return page not in track_of(run).screens.tabs or bool(offered(page, run))
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ def offered(page: str, run: Run) -> list[Tab]:
     """The tabs of a page that have something to show of this run, in the order in which its track
     names them: FILE.NAME, the file in pages/tabs."""
     found: list[Tab] = []
-    for named in track_of(run).tabs.get(page, ()):
+    for named in track_of(run).screens.tabs.get(page, ()):
         file, _, name = named.partition(".")
         found.append(getattr(importlib.import_module(f"pages.tabs.{file}"), name))
     return [tab for tab in found if tab.has(run)]

@@ -11,13 +11,13 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from engine.report.advice import RULE
+from engine.core.types import Values
 from engine.report.charts import lookup
 from engine.report.charts import panel as base
 from engine.report.charts.panel import Choice, Panel
 from engine.report.tables import for_screens, for_spreadsheets
 from engine.report.tracks import track_of
-from engine.report.verdict import Fact, Verdict
+from engine.report.verdict import RULE, Fact, Verdict
 from pages.shared import state
 from pages.shared.cache import MEMORY, Call, KeptRun, made, ready
 from pages.shared.controls import capital, fold
@@ -55,7 +55,7 @@ def show(
     run: KeptRun,
     choice: Choice,
     *rows: Make | tuple[Make, ...],
-    options: Mapping[Make, Mapping[str, Any]] | None = None,
+    options: Mapping[Make, Values] | None = None,
 ) -> None:
     """Panels below each other, those of a tuple side by side (below each other on a narrow screen).
     What the page will need when the slider moves is made ahead. `options`: those of some of them.
@@ -339,7 +339,7 @@ def look_ahead(
     run: KeptRun,
     makes: Sequence[Callable[..., Any]],
     choice: Choice,
-    options: Mapping[Callable[..., Any], Mapping[str, Any]] | None = None,
+    options: Mapping[Callable[..., Any], Values] | None = None,
 ) -> None:
     """Prepare what the page will need when the slider moves, for the nearest finished level first.
     `options`: those with which it calls some of them."""

@@ -8,11 +8,11 @@ from typing import Any
 
 import streamlit as st
 
+from engine.audit.tracks import tracks
 from engine.core.errors import Fault, RequestError
 from engine.core.types import AXES
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import Published
-from engine.report.tracks import tracks
 from pages.shared import cache, panels, roots, state
 from pages.shared.controls import is_dark, segmented
 
@@ -22,7 +22,8 @@ KINDS = {"pearson": "Pearson", "spearman": "Spearman"}
 
 def _offer() -> Published | None:
     """What is published for a kind of audit that is here; None where there is nothing."""
-    return next((track.published for track in tracks().values() if track.published), None)
+    parts = (track.given("published") for track in tracks().values())
+    return next(filter(None, parts), None)
 
 
 def source() -> str:

@@ -19,6 +19,7 @@ from typing import Any
 
 from engine.core.errors import Fault, RequestError
 from engine.core.files import PROJECT, write_whole
+from engine.core.types import Values
 from engine.store.runs import default_root
 
 READ, WRITE = "PRUNEAUDIT_ROOTS", "PRUNEAUDIT_EXPORT_ROOT"
@@ -62,7 +63,7 @@ def is_inside(path: str | Path, roots: Iterable[Path]) -> bool:
     return any(whole.is_relative_to(root) and not hidden(whole, root) for root in roots)
 
 
-def refuse_outside(request: Mapping[str, Any]) -> None:
+def refuse_outside(request: Values) -> None:
     """RequestError naming every value of a request that is a path of this machine outside the
     readable roots."""
     roots = readable()

@@ -124,7 +124,7 @@ def _found(run: Run) -> str:
 def _quick(track: str, audited: set[str]) -> None:
     """An audit for the naming of a model: one of those that are here without one, or any other."""
     st.header("A model without an audit", anchor=False)
-    shelves = [shelf for shelf in tracks()[track].shelves() if shelf.models]
+    shelves = [shelf for shelf in entries.tracks()[track].part("shelves")() if shelf.models]
     here = [model for shelf in shelves for model in shelf.table["Name"]]
     left, right = st.columns([3, 1], gap="small", vertical_alignment="bottom")
     key = state.key_of("quick", track)

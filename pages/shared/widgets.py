@@ -47,9 +47,7 @@ def setting(declared: Setting, key: str, start: Any = None) -> Any:
     return float(st.number_input(label, value=float(value), format=_format(value), **about))
 
 
-def changed(
-    declared: Sequence[Setting], key: str, starts: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+def changed(declared: Sequence[Setting], key: str, starts: Values | None = None) -> dict[str, Any]:
     """A line of settings; only what differs from the usual is asked for."""
     asked = [one for one in declared if not one.technical]
     if not asked:

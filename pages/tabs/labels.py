@@ -20,7 +20,7 @@ from engine.tracks.language_models.labels import (
     sample_of,
     without,
 )
-from engine.tracks.language_models.panels.labels import labels
+from engine.tracks.language_models.panels.judges import labels
 from pages.shared import panels, safe, state
 from pages.shared.cache import KeptRun, made, open_run
 from pages.shared.controls import button, capital, segmented

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
@@ -104,7 +105,7 @@ def _ordered(found: pd.DataFrame, order: str) -> pd.DataFrame:
     return found.sort_values([column, "prompt_id", "seed"], ascending=ascending, kind="stable")
 
 
-def _summary(variant: dict, rows: pd.DataFrame) -> None:
+def _summary(variant: Values, rows: pd.DataFrame) -> None:
     if rows.empty:
         st.info("No pair of texts fits this choice.")
         return

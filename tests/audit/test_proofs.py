@@ -58,12 +58,12 @@ def some_mask(run: str, folder):
 
 
 def test_a_worker_of_a_cluster_proves_its_masks(monkeypatch):
-    from engine.audit.ray_workers import Worker
+    from engine.audit.ray_executor import Worker
 
     class Context:
         def prove(self):
             raise MaskError("masks do not act")
 
-    monkeypatch.setattr("engine.audit.ray_workers.made_up", lambda given: Context(), raising=False)
+    monkeypatch.setattr("engine.audit.ray_executor.made_up", lambda given: Context(), raising=False)
     with pytest.raises(MaskError):
-        Worker(("engine.audit.ray_workers:made_up", None))
+        Worker(("engine.audit.ray_executor:made_up", None))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.hardening._audits import differences
-from engine.audit import ray_workers
+from engine.audit import ray_executor as ray_workers
 from engine.audit.jobs import list_jobs
 from engine.audit.ray_executor import OnRay
 from engine.audit.tracks import tracks
@@ -75,7 +75,7 @@ def test_workers_of_other_code_or_torch_are_refused_by_name(
 def test_where_the_last_node_dies_that_is_said_and_the_next_call_goes_on(
     tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr("engine.audit.ray_workers.PATIENCE", 3.0)
+    monkeypatch.setattr("engine.audit.ray_executor.PATIENCE", 3.0)
     track = next(iter(tracks()))
     words = importlib.import_module(f"tests.tracks.{track}.worlds").small_audit(tmp_path)
     expected = audited(words, tmp_path / "here", capsys)

@@ -5,10 +5,16 @@ import pandas as pd
 import pytest
 from sklearn.metrics import log_loss, recall_score, roc_auc_score
 
-from engine.classifiers.gaps import GAPS
-from engine.classifiers.groups import GROUPS, RESULTS, GroupMeasure, arm_difference
+from engine.classifiers.groups import (
+    GAPS,
+    GROUPS,
+    METRICS,
+    RESULTS,
+    GroupMeasure,
+    arm_difference,
+    degenerate,
+)
 from engine.classifiers.layout import IMAGES, ONE_CLASS
-from engine.classifiers.metrics import METRICS, degenerate
 from engine.core.errors import PruneAuditError, RequestError
 from engine.stats.resampling import ALL_HARMED, BOTH, HARMED, IMPROVED, LEVELLED, UNCLEAR
 from engine.store.tables import where

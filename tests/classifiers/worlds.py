@@ -16,7 +16,7 @@ from engine.models.load_image_classifier import Classifier, save_classifier
 from engine.models.vision import architecture_for
 from engine.models.vision.base import Architecture
 from engine.surgery.filters.graph import FilterGraph, FilterGroup
-from engine.training.batches import Batches
+from engine.training.fit import Batches
 from engine.training.losses import Targets
 
 SMALL = "resnet10-w16"

@@ -9,8 +9,7 @@ import pytest
 from engine.cli import main
 from engine.core.types import HeadMask
 from engine.surgery import apply
-from engine.surgery.filters.cut import cut_filters
-from engine.surgery.filters.graph import filter_graph
+from engine.surgery.filters.graph import cut_filters, filter_graph
 from engine.surgery.heads import replay
 from engine.surgery.record import FilterRecord, groups_of, record_of, write_mask
 from tests import tiny

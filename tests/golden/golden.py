@@ -23,12 +23,11 @@ from engine.audit.tracks import tracks
 from engine.cli import main
 from engine.core.errors import RequestError
 from engine.report import story
+from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contents import all_panels, default_choice, variant_row
-from engine.report.model_card import model_card
-from engine.report.report import report_html
+from engine.report.report import model_card, report_html
 from engine.report.summary import summary_of, summary_text
-from engine.report.tracks import track_of
 from engine.store.runs import EMBEDDED, Run, Store
 
 KEPT = Path(__file__).parent / "kept"
@@ -80,7 +79,7 @@ def _drawn(panel: Panel) -> str:
 
 def _variants(run: Run) -> Iterator[tuple[str, Choice]]:
     """Every variant that a reader may choose, each aimed at the axis it was made for."""
-    for variant in track_of(run).named(run)["variant"]:
+    for variant in lookup.named(run)["variant"]:
         yield str(variant), default_choice(run, variant=str(variant))
 
 
@@ -94,7 +93,7 @@ def _in_short(run: Run, choice: Choice) -> str:
 
 def _first(run: Run) -> dict:
     """The row of the first variant that something was cut from."""
-    names = [str(name) for name in track_of(run).named(run)["variant"] if name != "dense"]
+    names = [str(name) for name in lookup.named(run)["variant"] if name != "dense"]
     return variant_row(run, names[0])
 
 

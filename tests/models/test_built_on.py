@@ -11,7 +11,8 @@ import pytest
 
 from engine.core.errors import RequestError
 from engine.core.files import sha256_of
-from engine.models import built_on, catalog
+from engine.models import catalog
+from engine.models import notes as built_on
 from engine.models.judge import inspect_judge, load_judge
 from tests.places import ASSETS
 

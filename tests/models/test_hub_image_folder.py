@@ -13,8 +13,14 @@ from torch.utils.flop_counter import FlopCounterMode
 from engine.core.errors import RequestError
 from engine.models.load_image_classifier import fresh_classifier, load_classifier, save_classifier
 from engine.models.vision.hub_folders import made_known
-from engine.surgery.filters.cut import agree_filters, cut_filters, replayed, widths_after
-from engine.surgery.filters.graph import filter_graph, prove_filter_mask_works
+from engine.surgery.filters.graph import (
+    agree_filters,
+    cut_filters,
+    filter_graph,
+    prove_filter_mask_works,
+    replayed,
+    widths_after,
+)
 from engine.surgery.filters.replay import load_cut_classifier, same_weights, save_cut_classifier
 from engine.surgery.record import FilterRecord, groups_of
 from tests.classifiers.worlds import some_mask, some_pixels

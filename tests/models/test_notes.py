@@ -18,8 +18,8 @@ from engine.models.checkpoint import inspect_folder
 from engine.models.completeness import unlike_files
 from engine.models.decode import sample
 from engine.models.load_language_model import inspect_model, load_language_model
-from engine.surgery.heads.drafts import Draft
 from engine.surgery.heads.mask import cut
+from engine.surgery.heads.prefix import Draft
 from engine.surgery.heads.replay import load_cut, save_cut
 from engine.surgery.record import record_of
 from tests.models.folders import WEIGHTS, copied, edit, edit_weights, faults_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.audit.growing import plan_of
+from engine.audit import tracks as entries
+from engine.audit.session import plan_of
 from engine.core.errors import RequestError
 from engine.core.files import PROJECT
 from engine.report.tracks import question, tracks
@@ -15,7 +16,7 @@ from pages.shared import jobs
 from tests.made_up import make, small
 from tests.pages.checks import assert_calm, opened, use_store, words_of
 
-TRAINED = [name for name, track in tracks().items() if not track.prediction]
+TRAINED = [name for name, track in entries.tracks().items() if not track.prediction]
 
 
 @pytest.mark.parametrize("track", TRAINED)

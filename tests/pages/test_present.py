@@ -8,7 +8,6 @@ from engine.audit.tracks import tracks
 from engine.report import story
 from engine.report.charts import lookup
 from engine.report.contents import default_choice
-from engine.report.tracks import track_of
 from engine.store.runs import EMBEDDED, Store, find_run
 from tests.made_up import make, small
 from tests.pages.checks import assert_calm, html_of, opened, use_store
@@ -32,7 +31,7 @@ def test_every_step_is_short_and_has_a_picture_or_says_why(told):
 @pytest.mark.parametrize("track", sorted(tracks()))
 def test_the_chart_of_a_slide_shows_the_measure_that_its_sentence_names_first(track):
     run = find_run(demo_of(track), [Store(EMBEDDED, read_only=True)])
-    for variant in map(str, track_of(run).named(run)["variant"].iloc[1:6]):
+    for variant in map(str, lookup.named(run)["variant"].iloc[1:6]):
         choice = default_choice(run, variant=variant)
         reading = lookup.reading(run, choice)
         for name in ("who_pays", "recommendation"):

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from engine.core import words
-from engine.report.charts import compare, compare_kinds
+from engine.report.charts import compare
+from engine.report.charts import compare as compare_kinds
 from engine.report.charts.panel import Choice, Panel
 from engine.store.runs import Run, Store
 from tests.made_up import make

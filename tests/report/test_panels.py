@@ -45,7 +45,7 @@ def test_the_chosen_line_stands_at_its_true_amounts_and_no_other_near_the_next(r
     """20 % was drawn at 23 %, 5 % of another at 2 %."""
     embedded = Store(EMBEDDED).open(run_id)
     choice, track = default_choice(embedded), track_of(embedded)
-    level, figure = track.level, track.main_charts.quality(embedded, choice).whole()
+    level, figure = track.level, track.charts.quality(embedded, choice).whole()
     variants = embedded.table("variants").set_index("variant")[level.realised]
     for line in figure.data:
         if line.customdata is None or len(line.customdata) < 2:
@@ -61,10 +61,10 @@ def test_the_chosen_line_stands_at_its_true_amounts_and_no_other_near_the_next(r
 def test_a_logarithmic_axis_writes_whole_numbers():
     """200 stood as "2" between 100 and 1000."""
     real = next(one for one in map(Store(EMBEDDED).open, Store(EMBEDDED).ids()) if _is_log(one))
-    axis = track_of(real).main_charts.quality(real, default_choice(real)).whole().layout.yaxis
+    axis = track_of(real).charts.quality(real, default_choice(real)).whole().layout.yaxis
     assert axis.type == "log" and axis.tickformat == "~g"
 
 
 def _is_log(run: Run) -> bool:
-    figure = track_of(run).main_charts.quality(run, default_choice(run)).whole()
+    figure = track_of(run).charts.quality(run, default_choice(run)).whole()
     return figure.layout.yaxis.type == "log"

@@ -10,7 +10,7 @@ from engine.audit.tracks import tracks
 from engine.core.errors import PruneAuditError
 from engine.report import figures, story
 from engine.report.contents import default_choice
-from engine.report.slides import slides
+from engine.report.story import slides
 from tests.made_up import small
 
 pptx = pytest.importorskip("pptx")

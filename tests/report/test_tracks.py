@@ -47,9 +47,9 @@ def test_every_track_declares_everything(name):
         )
         assert all(measure.word.better in ("lower", "higher") for measure in one.cards)
         assert one.harm.word.better == "lower" and one.worst.better == one.best.better
-    for view in track.views.values():
+    for view in track.front.views.values():
         assert view.split and view.label
-    assert next(iter(track.views)) == "test"
+    assert next(iter(track.front.views)) == "test"
 
 
 @pytest.mark.parametrize("name", tracks())
@@ -96,7 +96,7 @@ def test_screens_that_all_kinds_share_name_none():
     """Pages and tabs that no track owns and what all pages share import no track."""
     owned = {f"pages.{page}" for track in tracks().values() for page in track.pages}
     tabs = [
-        {tab.partition(".")[0] for names in track.tabs.values() for tab in names}
+        {tab.partition(".")[0] for names in track.screens.tabs.values() for tab in names}
         for track in tracks().values()
     ]
     owned |= {f"pages.tabs.{one}" for one in set.union(*tabs) if sum(one in of for of in tabs) == 1}

@@ -28,5 +28,5 @@ def test_the_picture_holds_what_the_variant_says_and_stays_small(name, tmp_path)
                 assert (table["kept"] <= table.iloc[:, 4]).all() and (table["share kept"] < 1).any()
             else:
                 drawn = panel.figure.data[0].z
-                assert drawn.size == lookup.total_heads(run) == len(table)
+                assert drawn.size == run.n_units == len(table)
                 assert (1 - drawn).sum() == pytest.approx(variant["n_cut"], abs=1)

@@ -126,7 +126,7 @@ def test_a_difference_that_may_be_chance_is_said_so_before_the_cut_too(run_id):
         dense = lookup.View(run, uncut).harm
         is_chance = dense["value"] <= dense["null_high"]
         first = story.step(run, choice, "problem").sentence
-        chart = track_of(run).main_charts.groups(run, uncut).said
+        chart = track_of(run).charts.groups(run, uncut).said
         for said in (first, verdict(run, uncut).sentence, chart):
             assert ("chance" in said) == is_chance, said
         assert len(first.split()) <= story.LONGEST

@@ -71,7 +71,7 @@ def test_a_log_keeps_its_last_part(tmp_path):
 
 
 def test_other_code_is_seen(tmp_path, monkeypatch):
-    monkeypatch.setattr("engine.audit.provenance.ENGINE", tmp_path)
+    monkeypatch.setattr("engine.audit.session.ENGINE", tmp_path)
     monkeypatch.delenv("PRUNEAUDIT_RAY", raising=False)
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "one.py").write_text("1")

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from engine.stats.flips import EXCHANGES, churn, direction
+from engine.stats.resampling import EXCHANGES, churn, direction
 
 
 def slowly(moved, unit, word):

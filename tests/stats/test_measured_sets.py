@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.core.ids import rng
-from engine.stats.measured_sets import ENOUGH, MOST, ends, learnt
+from engine.stats.reliability import ENOUGH, MOST, ends, learnt
 
 
 def world(

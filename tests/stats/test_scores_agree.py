@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from engine.core.errors import RequestError
+from engine.stats.clustered import benjamini_hochberg
 from engine.stats.reliability import (
     correlation,
     expected_in_axes,
@@ -19,7 +20,6 @@ from engine.stats.reliability import (
     spearman_brown,
     top_heads,
 )
-from engine.stats.student import benjamini_hochberg
 
 
 def test_benjamini_hochberg_by_hand():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from engine.stats.student import Student, smallest_effect
+from engine.stats.clustered import Student, smallest_effect
 
 
 def test_the_interval_leaves_out_zero_exactly_where_p_is_small():

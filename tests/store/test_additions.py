@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 
 from engine.report.charts import lookup
-from engine.store import additions
-from engine.store.additions import id_of, is_sound, write_addition
-from engine.store.runs import Run, Store, find_run, open_run
+from engine.store import runs as additions
+from engine.store.runs import Run, Store, find_run, id_of, is_sound, open_run, write_addition
 from pages.shared.cache import KeptRun
 from tests.store import META
 

@@ -13,8 +13,7 @@ import torch
 from engine.audit.session import finished
 from engine.core.errors import StoreError
 from engine.core.types import Hooks
-from engine.store.additions import read_addition, write_addition
-from engine.store.runs import RUN, Store
+from engine.store.runs import RUN, Store, read_addition, write_addition
 from engine.store.sealed import (
     DamagedError,
     NewerError,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine.training.batches import AHEAD, Batch, Batches, ahead
+from engine.training.fit import AHEAD, Batch, Batches, ahead
 
 
 def batches(n: int, size: int, seed: int = 0, mirror: bool = False, read=None) -> Batches:

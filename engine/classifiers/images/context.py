@@ -12,7 +12,7 @@ import numpy as np
 
 from engine.audit.measurements import InMemory, Keeper, Measurement
 from engine.classifiers.audit import ArrayContext
-from engine.core.types import Hooks, digest_of
+from engine.core.types import Hooks, Values, digest_of
 from engine.data.images.load import ImageSet
 from engine.store.tables import within
 from engine.training.recipe import ADDED, GAMMA, IMAGE, THETA, Keep, LossPlan, Nowhere, Recipe
@@ -54,7 +54,7 @@ class ImageSettings:
 
     speedups: tuple[float, ...] = (2.0,)
     first_seed: int = 0
-    methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    methods: Mapping[str, Values] = field(default_factory=dict)
     pw: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     retrain: Recipe = Recipe()
     train: Recipe | None = None
@@ -171,7 +171,7 @@ class ImageContext(ArrayContext):
         """The classifier that is pruned."""
         if self.settings.train is None:
             return self.start
-        from engine.surgery.filters.cut import with_weights
+        from engine.surgery.filters.graph import with_weights
 
         arrays = self.fetch_arrays(ImageShard("dense_weights"))[0]
         fitted = with_weights(self.start, within(arrays, "weights/"))

@@ -18,24 +18,23 @@ from torch.nn import functional
 from engine.audit.measurements import Measurement, latency_row, paired_latency
 from engine.audit.session import Tables, counts_of
 from engine.classifiers.audit import EachAlone
+from engine.classifiers.groups import cross_entropy
 from engine.classifiers.images.context import TEST, TRAIN, VALIDATION, ImageContext, ImageShard
 from engine.classifiers.images.request import ImagePlan, ImagesRequest
-from engine.classifiers.metrics import cross_entropy
 from engine.core.discover import members
 from engine.core.errors import MaskError
 from engine.core.types import FilterMask
 from engine.models.load_image_classifier import Classifier, fresh_classifier, load_classifier
 from engine.store.tables import curve_arrays, pack
-from engine.surgery.filters.cut import (
+from engine.surgery.filters.graph import (
     FilterAgreement,
     History,
     agree_filters,
     arrays_of,
     cut_filters,
+    filter_graph,
 )
-from engine.surgery.filters.graph import filter_graph
-from engine.training.batches import Batches
-from engine.training.fit import fit, probabilities
+from engine.training.fit import Batches, fit, probabilities
 from engine.training.losses import LossPlan, Targets, targets
 from engine.training.recipe import Recipe
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from engine.core.errors import Fault, RequestError
+from engine.core.types import Values
 from engine.data.images.pixels import SAID, Damaged, Preparation, decoded
 from engine.store.runs import Run
 
@@ -25,7 +25,7 @@ WAYS = (OCCLUSION, GRAD_CAM)
 """Ways to see where a model looks; the first is what is shown unless another is asked for."""
 
 
-def pixels_of(given: Mapping[str, Any], run: Run) -> tuple[np.ndarray, list[str]]:
+def pixels_of(given: Values, run: Run) -> tuple[np.ndarray, list[str]]:
     """What the models see, [size, size, 3] uint8, and what must be said of it.
 
     given: `image` (id of a picture that the run kept) or `file` (a PNG or JPEG in base64).

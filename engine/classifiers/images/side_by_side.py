@@ -18,24 +18,24 @@ from engine.classifiers.images.checkpoint import dense_classifier
 from engine.classifiers.images.picture import GRAD_CAM
 from engine.classifiers.tables import kept_weights
 from engine.core.errors import Fault, RequestError
-from engine.core.types import Hooks, digest_of
+from engine.core.types import Hooks, Values, digest_of
 from engine.core.words import is_by_hand
 from engine.models.load_image_classifier import Classifier
 from engine.models.load_language_model import files_beside
 from engine.resident.warm import Warm
 from engine.store.runs import Run
-from engine.surgery.filters.cut import arrays_of
+from engine.surgery.filters.graph import arrays_of
 from engine.training.losses import log_odds
 
 MOST_CELLS = 56
 """Rows and columns of a map that is told."""
-Cut = Callable[[Run, dict[str, Any], Classifier, dict[str, np.ndarray]], Classifier]
+Cut = Callable[[Run, Values, Classifier, dict[str, np.ndarray]], Classifier]
 """How a track makes the model of a variant's row: of the run, the row, the dense model and the kept
 weights."""
 
 
 def pair_of(
-    run: Run, variant: dict[str, Any], cut: Cut, warm: Warm
+    run: Run, variant: Values, cut: Cut, warm: Warm
 ) -> tuple[Classifier, Classifier, list[str]]:
     """The dense classifier and the one of a variant's row, as it was trained, and what must be said
     of them.
@@ -66,7 +66,7 @@ def _bytes_of(classifier: Classifier) -> int:
 def answered(
     dense: Classifier, pruned: Classifier, pixels: np.ndarray, way: str, hooks: Hooks
 ) -> dict[str, Any]:
-    """What both answer and where they look, JSON-able: see `engine/report/picture_ask.py`."""
+    """What both answer and where they look, JSON-able: see `engine/report/one_input.py`."""
     sides, target = {}, -1
     for name, classifier in (("dense", dense), ("pruned", pruned)):
         hooks.check()

@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 import engine.data.benchmarks
 from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, each, refusal, unknown
-from engine.core.types import digest_of
+from engine.core.types import Values, digest_of
 from engine.data.sources import explained
 from engine.data.tables import few
 
@@ -43,7 +42,7 @@ class Item:
     cluster: str
     texts: Mapping[str, str]
     prefix: str = ""
-    more: Mapping[str, Any] = field(default_factory=dict)
+    more: Values = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ def _wrong_with(text: str) -> list[str]:
     return [f"The text has {len(text):,} characters."] if len(text) > MAX_TEXT else []
 
 
-def text_at(value: Mapping[str, Any], name: str, where: str, faults: list[Fault]) -> str:
+def text_at(value: Values, name: str, where: str, faults: list[Fault]) -> str:
     """A field that must be text; "" and a fault where it is not."""
     found = value.get(name)
     if isinstance(found, str):

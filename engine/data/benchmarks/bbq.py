@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from engine.core.errors import Fault, refusal
+from engine.core.types import Values
 from engine.data.benchmarks.base import BenchmarkReader, Item, text_at
 from engine.data.tables import read_json_lines
 
@@ -64,7 +64,7 @@ def _left_out(count: int) -> str:
     return f"{start} target cannot be told from the file."
 
 
-def _item(name: str, number: int, row: Mapping[str, Any], faults: list[Fault]) -> Item | None:
+def _item(name: str, number: int, row: Values, faults: list[Fault]) -> Item | None:
     """An item; None where one answer cannot be called the target, or where the row has faults,
     which are added."""
     at, before = f"{name}, row {number}", len(faults)
@@ -96,7 +96,7 @@ def _item(name: str, number: int, row: Mapping[str, Any], faults: list[Fault]) -
     )
 
 
-def _roles(row: Mapping[str, Any], at: str, faults: list[Fault]) -> tuple[list[str], str]:
+def _roles(row: Values, at: str, faults: list[Fault]) -> tuple[list[str], str]:
     """The roles of the three answers and the name of the target; none where they cannot be told
     apart."""
     info, beside = row.get("answer_info"), row.get("additional_metadata")

@@ -13,7 +13,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +24,7 @@ from typing import Any
 
 from engine.core.errors import Fault, RequestError, refusal, said_by
 from engine.core.text import words
-from engine.core.types import digest_of
+from engine.core.types import Values, digest_of
 from engine.data.benchmarks.base import MAX_TEXT, BenchmarkReader, Item
 from engine.data.tables import text_of
 
@@ -162,7 +162,7 @@ def _files(place: Path) -> list[Path]:
     return found
 
 
-def checked(path: Path) -> dict[str, Any]:
+def checked(path: Path) -> Values:
     """What a task's file says, paths of its data in full. RequestError with everything that is no
     plain data."""
     import yaml
@@ -200,7 +200,7 @@ def _is_code(event: Any) -> bool:
     return isinstance(tag, str) and not tag.startswith("tag:yaml.org,2002:") and tag != "!"
 
 
-def _plain_faults(where: str, found: Mapping[str, Any]) -> Iterator[Fault]:
+def _plain_faults(where: str, found: Values) -> Iterator[Fault]:
     """Fields that are not known to be plain data, and kinds of tasks that are not measured."""
     if more := sorted(str(name)[:40] for name in found if name not in PLAIN):
         fix = f"Known: {', '.join(sorted(PLAIN))}."
@@ -223,7 +223,7 @@ def _plain_faults(where: str, found: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault(where, "generation_kwargs is not read here.", fix)
 
 
-def _metric_faults(where: str, found: Mapping[str, Any]) -> Iterator[Fault]:
+def _metric_faults(where: str, found: Values) -> Iterator[Fault]:
     """Metrics of others are fetched, and run, by name: only known ones are taken."""
     listed = found.get("metric_list") or []
     for entry in listed if isinstance(listed, list) else [listed]:
@@ -236,7 +236,7 @@ def _metric_faults(where: str, found: Mapping[str, Any]) -> Iterator[Fault]:
             )
 
 
-def _data_faults(where: str, folder: Path, found: Mapping[str, Any]) -> Iterator[Fault]:
+def _data_faults(where: str, folder: Path, found: Values) -> Iterator[Fault]:
     """Data that is not a file beside the task's."""
     fix = (
         "Use dataset_path: json with dataset_kwargs: {data_files: {test: items.jsonl}}, the file"
@@ -276,7 +276,7 @@ def _named_files(said: Any) -> dict[str, list[str]]:
     return {str(split): list(one) for split, one in found.items()} if right else {}
 
 
-def _data_files(folder: Path, found: Mapping[str, Any]) -> dict[str, list[str]]:
+def _data_files(folder: Path, found: Values) -> dict[str, list[str]]:
     named = _named_files(found["dataset_kwargs"]["data_files"])
     return {
         split: [str((folder / name).resolve()) for name in names] for split, names in named.items()
@@ -300,7 +300,7 @@ def _built(name: str, make: Callable[[], Any], made_of: str) -> Built:
     return Built(name, task, listed[0], digest_of([version("lm_eval"), made_of]))
 
 
-def _made(config: Mapping[str, Any]) -> Any:
+def _made(config: Values) -> Any:
     from lm_eval.api.task import ConfigurableTask
 
     return ConfigurableTask(config=dict(config))

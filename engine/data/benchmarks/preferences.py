@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from engine.core.errors import Fault, refusal
+from engine.core.types import Values
 from engine.data.benchmarks.base import BenchmarkReader, Item, text_at
 from engine.data.tables import RowFaults, csv_table, need_columns, read_json, tab_rows
 
@@ -97,7 +98,7 @@ class StereoSet(BenchmarkReader):
         )
 
 
-def _rows(value: Mapping[str, Any], name: str) -> Iterator[Any]:
+def _rows(value: Values, name: str) -> Iterator[Any]:
     found = value.get(name)
     yield from found if isinstance(found, list) else ()
 

@@ -14,7 +14,7 @@ import engine.data.images
 from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, refusal, unknown
 from engine.core.ids import key_of, rng
-from engine.core.types import Setting
+from engine.core.types import Setting, Values
 from engine.data.images.load import CLASS, ImageSet
 
 CAT_AND_DOG = (3, 5)
@@ -38,7 +38,7 @@ class ImageChange(ABC):
     def change(self, images: ImageSet, seed: int, *args: Any, **settings: Any) -> ImageSet:
         """The change itself, with every setting given and in range."""
 
-    def _checked(self, settings: dict[str, Any]) -> dict[str, Any]:
+    def _checked(self, settings: dict[str, Any]) -> Values:
         """All settings, defaults filled in; where choices are the data's, the change checks them
         itself."""
         known = {setting.name: setting for setting in self.settings}

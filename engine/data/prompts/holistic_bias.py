@@ -18,6 +18,7 @@ import pandas as pd
 
 from engine.core.errors import each, refusal
 from engine.core.ids import key_of
+from engine.core.types import Values
 from engine.data.prompts.load import COLUMNS, FRAME_MARK, PromptReader, Reading, quota
 from engine.data.tables import read_json
 
@@ -109,7 +110,7 @@ def _shaped(name: str, what: str, build: Callable[[], Any]) -> Any:
         raise refusal(name, said, "Compare with v1.1.") from error
 
 
-def _frames(nouns: dict[str, Any], templates: dict[str, Any]) -> list[Frame]:
+def _frames(nouns: Values, templates: Values) -> list[Frame]:
     usable = sorted(
         text for text in templates if "{noun_phrase}" in text or "{plural_noun_phrase}" in text
     )

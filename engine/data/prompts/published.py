@@ -10,6 +10,7 @@ import pandas as pd
 
 from engine.core.errors import Fault, RequestError, each, refusal
 from engine.core.ids import key_of
+from engine.core.types import Values
 from engine.data.prompts.load import MAX_CELL, MIN_PER_SUBGROUP, PromptReader, Reading, quota
 from engine.data.sources import WORDS
 from engine.data.tables import few, one_spelling, read_json, read_json_lines
@@ -136,7 +137,7 @@ class FaspPair(PromptReader):
         return rows, faults
 
 
-def _buckets(content: dict[str, Any]) -> dict[str, list[str]]:
+def _buckets(content: Values) -> dict[str, list[str]]:
     """Buckets of each axis in order; each column is a list or, as pandas writes it, {"0": …, "1":
     …}."""
     columns = [

@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError, each, refusal, unknown
+from engine.core.types import Values
 from engine.data.sources import CLASS
 from engine.data.tables import RowFaults, tab_rows
 from engine.data.texts.load import LENGTH, Listing, TextInfo, TextReader, Wanted
@@ -186,7 +187,7 @@ DEV_IS_TEST = (
 
 
 def _sound(
-    rows: Sequence[Mapping[str, Any]], faults: RowFaults, task: GlueTask
+    rows: Sequence[Values], faults: RowFaults, task: GlueTask
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The rows of one file as a table, and a note on damaged ones that were left out.
 

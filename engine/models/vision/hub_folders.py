@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
@@ -19,6 +18,7 @@ from torch import Tensor, nn
 
 from engine.core import memory
 from engine.core.errors import refusal
+from engine.core.types import Values
 from engine.models.vision.base import Architecture, Attention  # guards the torchvision import
 
 ROWS: tuple[Architecture, ...] = ()
@@ -43,7 +43,7 @@ _known: dict[str, HubArchitecture] = {}
 class HubArchitecture(Architecture):
     """One config. Convolutions are cut where there are no attention heads."""
 
-    def __init__(self, name: str, config: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, config: Values) -> None:
         self.names, self.config = (name,), dict(config)
         side = _side(config.get("image_size"))
         if config.get("num_channels", 3) != 3:
@@ -104,7 +104,7 @@ class HubArchitecture(Architecture):
         )
 
 
-def made_known(config: Mapping[str, Any]) -> str:
+def made_known(config: Values) -> str:
     """The name of the architecture of a config.json, which this process knows from now on.
     RequestError where transformers cannot build it."""
     plain = {key: value for key, value in config.items() if key not in _LABELS}
@@ -125,7 +125,7 @@ def hub_architecture(name: str) -> Architecture | None:
     return _known.get(name)
 
 
-def families() -> dict[str, Any]:
+def families() -> Values:
     """Image classifiers that transformers knows: model type -> name of the class, or names."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES
 

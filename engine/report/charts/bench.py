@@ -12,8 +12,16 @@ from engine.core.ids import at_level
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import Ahead, Units
-from engine.report.hand_classifiers import ON_KNOWN, TEST, VALIDATION, trial_said, trial_split
-from engine.report.hand_sets import CutOf, tried_said, tried_variant
+from engine.report.hand_sets import (
+    ON_KNOWN,
+    TEST,
+    VALIDATION,
+    CutOf,
+    trial_said,
+    trial_split,
+    tried_said,
+    tried_variant,
+)
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.store.tables import where

@@ -82,7 +82,9 @@ def axis_note(run: Run, choice: Choice) -> str:
 
 
 def repeats(run: Run) -> int:
-    """How many models every arm has: trials, or seeds."""
+    """How many models every arm has: trials, or seeds; one where variants are no means."""
+    if "pooled" not in lookup.frame(run, "variants"):
+        return 1
     request = run.meta["request"]
     return int(request["trials"] if "trials" in request else request["seeds"])
 

@@ -4,14 +4,14 @@ the masked one."""
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
 
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.marks import ON_STRONG, bars
+from engine.report.charts.kinds import ON_STRONG, bars
 from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.report.costs import costs_of
 from engine.report.tracks import track_of
@@ -71,7 +71,7 @@ def cost(run: Run, choice: Choice) -> Panel:
     return Panel("cost", QUESTION, answer, figure, table, note, mind=mind, more=more)
 
 
-def agreement(row: dict[str, Any]) -> str:
+def agreement(row: Values) -> str:
     """Whether the cut model is the masked one, in words."""
     agrees, difference = row.get("agrees"), row.get("max_logit_difference", math.nan)
     if agrees is None or pd.isna(agrees):
@@ -86,7 +86,7 @@ def agreement(row: dict[str, Any]) -> str:
     )
 
 
-def _measured(dense: dict[str, Any], mine: dict[str, Any]) -> list[tuple[str, str]]:
+def _measured(dense: Values, mine: Values) -> list[tuple[str, str]]:
     """Columns and names of what both models have."""
     return [
         (key, name)
@@ -95,7 +95,7 @@ def _measured(dense: dict[str, Any], mine: dict[str, Any]) -> list[tuple[str, st
     ]
 
 
-def _table(dense: dict[str, Any], mine: dict[str, Any]) -> pd.DataFrame:
+def _table(dense: Values, mine: Values) -> pd.DataFrame:
     rows = [
         {
             "what": name,
@@ -110,7 +110,7 @@ def _table(dense: dict[str, Any], mine: dict[str, Any]) -> pd.DataFrame:
     return table
 
 
-def _dense_answer(dense: dict[str, Any]) -> str:
+def _dense_answer(dense: Values) -> str:
     time = phrasing.with_interval(dense["latency_ms"], dense["latency_low"], dense["latency_high"])
     return (
         f"Uncut, the model has {phrasing.number(dense['parameters'])} parameters and needs"
@@ -118,7 +118,7 @@ def _dense_answer(dense: dict[str, Any]) -> str:
     )
 
 
-def _answer(dense: dict[str, Any], mine: dict[str, Any], start: str, untimed: str) -> str:
+def _answer(dense: Values, mine: Values, start: str, untimed: str) -> str:
     """`start`, and what it does to time; untimed: why that is not said."""
     kind = phrasing.pace(mine, dense)
     if untimed or kind == "unknown":
@@ -128,7 +128,7 @@ def _answer(dense: dict[str, Any], mine: dict[str, Any], start: str, untimed: st
     return f"{start}, {way.get(kind, 'with no clear difference in time')}, {ratio}."
 
 
-def _milliseconds(dense: dict[str, Any], mine: dict[str, Any]) -> str:
+def _milliseconds(dense: Values, mine: Values) -> str:
     """Both medians, where they differ the same way as the paired ratio; under load they may not."""
     if (kind := phrasing.pace(mine, dense)) == "unknown":
         return ""
@@ -142,7 +142,7 @@ def _milliseconds(dense: dict[str, Any], mine: dict[str, Any]) -> str:
     )
 
 
-def _in_theory(mine: dict[str, Any]) -> str:
+def _in_theory(mine: Values) -> str:
     """What the FLOPs alone would promise."""
     ratio = mine.get("theoretical", math.nan)
     return (
@@ -152,9 +152,7 @@ def _in_theory(mine: dict[str, Any]) -> str:
     )
 
 
-def _figure(
-    choice: Choice, colour: str, dense: dict[str, Any], mine: dict[str, Any], whole: str
-) -> go.Figure:
+def _figure(choice: Choice, colour: str, dense: Values, mine: Values, whole: str) -> go.Figure:
     drawn, look = _measured(dense, mine), choice.theme
     figure = blank(choice, 120 + 30 * len(drawn), f"percent of the {whole}")
     paired = {"latency_ms": 1 / mine["speedup"]}  # what the range is of, and the answer

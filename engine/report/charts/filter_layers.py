@@ -13,7 +13,7 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_said
 from engine.report.charts.heat_map import bar_above, cells
-from engine.report.charts.marks import HOVER, ON_STRONG, bars
+from engine.report.charts.kinds import HOVER, ON_STRONG, bars
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.report.contract import Level
 from engine.report.schema import readable

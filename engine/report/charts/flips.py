@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.marks import HOVER, add_points, bars_of, row_names
+from engine.report.charts.kinds import HOVER, add_points, bars_of, row_names
 from engine.report.charts.panel import Choice, Panel, blank, nothing, wrapped
 from engine.report.contract import Flips
 from engine.report.schema import hovers, readable
 from engine.report.tracks import track_of
-from engine.stats.clustered import Clustered
-from engine.stats.flips import EXCHANGES, churn, direction
-from engine.stats.student import MISSED, Student, benjamini_hochberg
+from engine.stats.clustered import MISSED, Clustered, Student, benjamini_hochberg
+from engine.stats.resampling import EXCHANGES, churn, direction
 from engine.store.runs import Run
 
 LONGEST = 16
@@ -96,7 +94,7 @@ def by_group(found: Flips) -> pd.DataFrame:
     return rows.sort_values(["net", "group"], ascending=[False, True], ignore_index=True)
 
 
-def _row(found: Flips, table: pd.DataFrame) -> dict[str, Any]:
+def _row(found: Flips, table: pd.DataFrame) -> Values:
     """Of some of the answers."""
     moved, unit = _moved(table), _codes(table["unit"])
     return {
@@ -118,7 +116,7 @@ def _codes(names: pd.Series) -> np.ndarray:
     return np.unique(names.to_numpy(dtype=str), return_inverse=True)[1]
 
 
-def _said(found: Flips, row: dict[str, Any]) -> str:
+def _said(found: Flips, row: Values) -> str:
     of = f"of {row['n']:,} {found.items}"
     if not row["bad"] + row["good"]:
         said = f"None {of} {found.bad} or {found.good}"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
 from engine.core import words
+from engine.core.types import Values
 from engine.report import in_words, phrasing
 from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice
@@ -16,7 +16,7 @@ from engine.report.contract import Measure
 from engine.store.runs import Run
 
 
-def kind_of(view: View, measure: Measure, row: Mapping[str, Any]) -> str:
+def kind_of(view: View, measure: Measure, row: Values) -> str:
     """Whether a change is "better", "worse", "no clear change" or "not compared"; "no verdict"
     where the uncut model has not learned its task.
 
@@ -91,7 +91,7 @@ class Change:
     """A measure that a cut clearly changed; size: the change as a share of what was."""
 
     measure: Measure
-    row: Mapping[str, Any]
+    row: Values
     is_harm: bool
 
     @property
@@ -120,7 +120,7 @@ class Change:
         return f"{name} from {' to '.join(in_words.apart(self.before, after))}"
 
 
-def _share(row: Mapping[str, Any]) -> float:
+def _share(row: Values) -> float:
     """A change as a share of what was; infinite where that was nothing."""
     before = abs(row["value"] - row["delta"])
     return abs(row["delta"]) / before if before > phrasing.SAME else float("inf")

@@ -17,6 +17,7 @@ import pandas as pd
 from engine.core import words
 from engine.core.errors import RequestError, unknown
 from engine.core.ids import at_level, is_level
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure, Reading, Track
@@ -132,7 +133,7 @@ def not_finished(run: Run, choice: Choice) -> str:
     """Which levels of the request are not finished for this method, in a sentence; "" where all
     are."""
     track, level = track_of(run), track_of(run).level
-    if choice.method in track.uncut or track.ways.own_levels(choice.method):
+    if choice.method in track.ways.uncut or track.ways.own_levels(choice.method):
         return ""
     finished = levels(run, choice.method, choice.axis)
     asked = [float(value) for value in run.meta["request"][level.asked]]
@@ -140,14 +141,14 @@ def not_finished(run: Run, choice: Choice) -> str:
     return f"Not finished for this method: {', '.join(missing)}." if missing else ""
 
 
-def variant_of(run: Run, choice: Choice) -> dict[str, Any]:
+def variant_of(run: Run, choice: Choice) -> Values:
     """The reported variant a choice means; the lowest selection seed where there are several.
 
     The level of the dense model or method "dense" is the dense model. RequestError names the known
     methods or levels.
     """
     table, level = frame(run, "variants"), track_of(run).level
-    none = choice.level == level.none and choice.method not in track_of(run).uncut
+    none = choice.level == level.none and choice.method not in track_of(run).ways.uncut
     if choice.method == "dense" or (none and not _stands_at_none(run, choice)):
         return table[table["variant"] == "dense"].iloc[0].to_dict()
     if choice.method not in methods(run):
@@ -188,7 +189,7 @@ def _of_method(run: Run, method: str, axis: str) -> pd.DataFrame:
 
 def result(
     run: Run, variant: str, metric: str, axis: str = "", split: str = REPORTED
-) -> dict[str, Any] | None:
+) -> Values | None:
     """One row of the results, or None where it was not measured."""
     place = _places(run).get((variant, metric, split, axis))
     return None if place is None else frame(run, "results").iloc[place].to_dict()
@@ -212,7 +213,7 @@ def reading(run: Run, choice: Choice) -> Reading:
 
 def measured(
     run: Run, variant: str, measure: Measure, choice: Choice, split: str = REPORTED
-) -> dict[str, Any] | None:
+) -> Values | None:
     """The row of a measure, on the axis the choice reads where it has one."""
     return result(run, variant, measure.metric, choice.measured if measure.per_axis else "", split)
 
@@ -224,12 +225,12 @@ def results_of(run: Run, measure: Measure, choice: Choice, split: str = REPORTED
     return rows.drop(columns=["metric", "axis", "split"])
 
 
-def harm(run: Run, variant: str, choice: Choice, split: str = REPORTED) -> dict[str, Any] | None:
+def harm(run: Run, variant: str, choice: Choice, split: str = REPORTED) -> Values | None:
     """The row of the harm the choice reads by: bias, or a gap between groups."""
     return measured(run, variant, reading(run, choice).harm, choice, split)
 
 
-def bias(run: Run, variant: str, choice: Choice, split: str = REPORTED) -> dict[str, Any] | None:
+def bias(run: Run, variant: str, choice: Choice, split: str = REPORTED) -> Values | None:
     return result(run, variant, f"bias:{choice.reading}", choice.measured, split)
 
 
@@ -242,15 +243,29 @@ def groups_of(
     return rows[rows["split"] == split]
 
 
-def cut_units(variant: Mapping[str, Any]) -> list[int]:
+def cut_units(variant: Values) -> list[int]:
     return [int(unit) for unit in json.loads(variant["cut"])]
 
 
-def total_heads(run: Run) -> int:
-    return int(run.meta["model"]["n_layers"]) * int(run.meta["model"]["n_heads"])
+def takable(run: Run, variant: Values) -> dict[str, str]:
+    """Variants behind a reported one that have a mask and weights of their own: id -> label;
+    itself, or the trials of which it is the mean."""
+    table = frame(run, "variants")
+    if "pooled" in table:
+        own = table[(table["pooled"] == variant["variant"]) & (table["seed"] >= 0)]
+        rows = own.sort_values("seed").to_dict("records")
+        mark = track_of(run).mark
+        if rows:
+            return {row["variant"]: f"{variant_label(run, row)}{mark(row)}" for row in rows}
+    return {str(variant["variant"]): track_of(run).label(variant)}
 
 
-def variant_label(run: Run, variant: dict[str, Any]) -> str:
+def named(run: Run) -> pd.DataFrame:
+    """Variants that may be asked for by id: the reported ones, and the trials behind means."""
+    return frame(run, "variants") if "pooled" in frame(run, "variants") else reported(run)
+
+
+def variant_label(run: Run, variant: Values) -> str:
     """A variant in words, e.g. "FASP, 20 % cut"; said where it is predicted, and where chance alone
     gives the ranking that chose it."""
     if variant["variant"] == "dense":
@@ -261,7 +276,7 @@ def variant_label(run: Run, variant: dict[str, Any]) -> str:
     return track_of(run).label(variant) + marks
 
 
-def is_by_noise(run: Run, variant: Mapping[str, Any]) -> bool:
+def is_by_noise(run: Run, variant: Values) -> bool:
     """Whether a cut was chosen, not drawn, by what heads do to a harm that the dense model has not
     beyond chance."""
     axis = variant.get("target_axis")
@@ -272,7 +287,7 @@ def is_by_noise(run: Run, variant: Mapping[str, Any]) -> bool:
     return row is not None and phrasing.inside_null(row)
 
 
-def is_predicted(variant: Mapping[str, Any]) -> bool:
+def is_predicted(variant: Values) -> bool:
     """Whether a row of the variants, or one that was joined with it, is of a variant that nobody
     measured."""
     return bool(variant.get("predicted", False))
@@ -296,21 +311,22 @@ def method_label(run: Run, method: str) -> str:
     return track_of(run).whole if method == "dense" else words.method_name(method)
 
 
-def amount(run: Run, variant: dict[str, Any]) -> str:
+def amount(run: Run, variant: Values) -> str:
     """How much was cut, asked and realised, e.g. "6 of 32 heads (18.8 %; asked 20 %)"."""
     return track_of(run).amount(run, variant)
 
 
-def measured_on(run: Run, row: dict[str, Any] | None, split: str = REPORTED) -> str:
+def measured_on(run: Run, row: Values | None, split: str = REPORTED) -> str:
     """How a number was measured: on how many prompts or images, how often, judged by which
     model."""
     return track_of(run).measured_on(run, row, split)
 
 
-def caveat(run: Run, row: dict[str, Any] | None, split: str = REPORTED, more: str = "") -> str:
+def caveat(run: Run, row: Values | None, split: str = REPORTED, more: str = "") -> str:
     """The line under a chart made from such numbers."""
-    intervals = track_of(run).intervals_of(row)
-    return f"Measured on {measured_on(run, row, split)}. {intervals} {more}".strip()
+    track = track_of(run)
+    own = track.benchmarks.intervals(row) if track.benchmarks else ""
+    return f"Measured on {measured_on(run, row, split)}. {own or track.intervals} {more}".strip()
 
 
 def at_gamma_star(table: pd.DataFrame, axis: str, gammas: Mapping[str, float]) -> pd.DataFrame:
@@ -351,7 +367,7 @@ class View:
         return reading(self.run, self.choice)
 
     @cached_property
-    def variant(self) -> dict[str, Any]:
+    def variant(self) -> Values:
         return variant_of(self.run, self.choice)
 
     @property
@@ -368,12 +384,12 @@ class View:
         return is_predicted(self.variant)
 
     @cached_property
-    def harm(self) -> dict[str, Any] | None:
+    def harm(self) -> Values | None:
         """The harm of the variant."""
         return self.row(self.reading.harm)
 
     @cached_property
-    def dense(self) -> dict[str, Any] | None:
+    def dense(self) -> Values | None:
         """The harm of the dense model."""
         return self.row(self.reading.harm, "dense")
 
@@ -382,7 +398,7 @@ class View:
         """How many groups any change may be named of."""
         return len(self.groups(known="delta"))
 
-    def way(self, measure: Measure, row: Mapping[str, Any]) -> str:
+    def way(self, measure: Measure, row: Values) -> str:
         """`phrasing.direction` of a change. The uncut model's worst-off and best-off group were
         picked among all, which it allows for."""
         picked = measure.metric in (self.reading.worst.metric, self.reading.best.metric)
@@ -399,7 +415,7 @@ class View:
         telling = self.track.telling
         return telling.unlearned(self.run) or telling.unusable(self.run, self.variant)
 
-    def row(self, measure: Measure, variant: str = "") -> dict[str, Any] | None:
+    def row(self, measure: Measure, variant: str = "") -> Values | None:
         """What was measured of the variant, or of another one."""
         return measured(self.run, variant or self.name, measure, self.choice)
 

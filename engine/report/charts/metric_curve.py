@@ -4,6 +4,7 @@ slider."""
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +14,19 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.ids import at_level
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.kinds import add_series
-from engine.report.charts.marks import add_points, around, chosen_last
-from engine.report.charts.null_bands import bands_in, draw_along, name_bands
+from engine.report.charts.kinds import (
+    add_points,
+    add_series,
+    around,
+    chosen_last,
+    entry,
+    null_band,
+    remark,
+    silent,
+)
 from engine.report.charts.panel import (
     Choice,
     Panel,
@@ -32,6 +41,76 @@ from engine.report.contract import Measure
 from engine.report.schema import readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+
+# Null bands in charts, one filled, a second outlined; a single one has its words beside it, two
+# have a legend.
+
+
+WORDS, GROUP = "null", "group_null"
+"""How columns of each band begin: labels exchanged one by one, and whole clusters of them."""
+
+
+def bands_in(run: Run, table: pd.DataFrame, label: str = "") -> dict[str, str]:
+    """The null bands that a table of results holds: how their columns begin, and what a chart calls
+    them. label: of the first, where it is another than the track's."""
+    track = track_of(run)
+    known = {WORDS: label or track.null.label, GROUP: track.null.group_label}
+    return {start: said for start, said in known.items() if said and _known(table, start)}
+
+
+def draw_along(
+    figure: go.Figure,
+    choice: Choice,
+    start: str,
+    x: list[float],
+    low: list[float],
+    high: list[float],
+) -> None:
+    """A band along x: x, low and high are [points] each."""
+    if start == WORDS:
+        null_band(figure, choice, x, low, high)
+    else:
+        silent(
+            figure,
+            x + x[::-1] + x[:1],
+            high + low[::-1] + high[:1],
+            mode="lines",
+            line=_outline(choice),
+        )
+
+
+def draw_level(figure: go.Figure, choice: Choice, start: str, row: Values) -> None:
+    """A band across the whole chart, from a row of results."""
+    look = {"fillcolor": choice.theme.band, "line_width": 0}
+    if start != WORDS:
+        look = {"line": _outline(choice)}
+    figure.add_hrect(y0=row[f"{start}_low"], y1=row[f"{start}_high"], layer="below", **look)
+
+
+def name_bands(figure: go.Figure, choice: Choice, bands: Mapping[str, str], **where: Any) -> None:
+    """One band: its words inside the chart, at `where`. Two: the legend."""
+    if len(bands) == 1:
+        remark(figure, choice, next(iter(bands.values())), **where)
+        return
+    square = {
+        "mode": "markers",
+        "marker": {"symbol": "square", "size": 13, "color": choice.theme.band},
+    }
+    for start, said in bands.items():
+        entry(
+            figure,
+            said,
+            **(square if start == WORDS else {"mode": "lines", "line": _outline(choice)}),
+        )
+
+
+def _outline(choice: Choice) -> Values:
+    return {"width": 1.3, "dash": "dash", "color": choice.theme.soft}
+
+
+def _known(table: pd.DataFrame, start: str) -> bool:
+    return f"{start}_high" in table and bool(table[f"{start}_high"].notna().any())
+
 
 MANY_LINES = 4
 ONE_INTERVAL = " The chart shows the intervals of the chosen method; the table has all of them."
@@ -246,18 +325,18 @@ def _aside(run: Run, places: pd.Series, shift: float, points: pd.DataFrame) -> l
 def _flags(run: Run, figure: go.Figure, choice: Choice, points: pd.DataFrame) -> None:
     """A mark on every point that the track says something is wrong with."""
     track = track_of(run)
-    texts = points.apply(track.flag, axis=1) if len(points) else pd.Series(dtype=str)
+    texts = points.apply(track.flags.of, axis=1) if len(points) else pd.Series(dtype=str)
     wrong = points[texts != ""]
     if wrong.empty:
         return
-    marker = {"symbol": track.flag_symbol, "size": 13, "color": choice.theme.alarm}
+    marker = {"symbol": track.flags.symbol, "size": 13, "color": choice.theme.alarm}
     name = f"degenerate {track.repeat}s"
     add_points(
         figure, wrong[track.level.realised], wrong["value"], texts[wrong.index], marker, name=name
     )
 
 
-def _hover(run: Run, measure: Measure, row: dict[str, Any]) -> str:
+def _hover(run: Run, measure: Measure, row: Values) -> str:
     if row["method"] == "dense":
         return f"<b>{track_of(run).whole}</b><br>{measure.number(row['value'])}"
     head = f"<b>{words.method_name(row['method'])}</b>, {track_of(run).reached(run, row)}"
@@ -348,3 +427,44 @@ def _answer(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> tupl
         return f"Nothing was measured at {level.say(at)}.", ""
     told = [f"{phrasing.sentence('; '.join(part))}." for part in (parts, rest) if part]
     return told[0], " ".join(told[1:])
+
+
+# How a classifier's quality and the gap between its groups move as more is cut, for every arm of
+# the run.
+
+
+def gap_along(run: Run, choice: Choice) -> Panel:
+    """The gap between subgroups along the slider, every arm, with the null band of the chosen
+    one."""
+    measure, track = lookup.reading(run, choice).harm, track_of(run)
+    curve = Curve(
+        f"{measure.metric}_along_{track.level.column}",
+        f"As more {track.many} are cut, does the {measure.name} of"
+        f" {words.axis_name(choice.measured)} grow?",
+        measure,
+        measure.title,
+        f"This run has no {measure.name} for this choice.",
+        with_null=True,
+        may_be_log=False,
+        said=f"the {measure.name}",
+    )
+    row = lookup.harm(run, "dense", choice)
+    return along(
+        run, choice, curve, lookup.caveat(run, row, more=f"{track.null.made} {track.flags.said}")
+    )
+
+
+def quality_along(run: Run, choice: Choice) -> Panel:
+    """Quality on everything together along the slider."""
+    measure, track = lookup.reading(run, choice).quality, track_of(run)
+    curve = Curve(
+        f"{measure.metric}_along_{track.level.column}",
+        f"As more {track.many} are cut, how much worse does the model classify all {track.items}"
+        " together?",
+        measure,
+        measure.title,
+        f"This run has no {measure.name}.",
+        may_be_log=False,
+    )
+    row = lookup.measured(run, "dense", measure, choice)
+    return along(run, choice, curve, lookup.caveat(run, row, more=track.flags.said))

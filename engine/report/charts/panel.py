@@ -13,6 +13,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core.text import visible
+from engine.core.types import Values
 from engine.report.palette import Theme, theme
 
 CONFIG = {"showSendToCloud": False, "plotlyServerURL": "", "displaylogo": False, "responsive": True}
@@ -182,7 +183,7 @@ def beside(parts: Sequence[go.Figure], own_axes: bool = False) -> go.Figure:
     return go.Figure({"data": data, "layout": layout})
 
 
-def _moved(one: dict[str, Any], number: str, start: float, width: float) -> dict[str, Any]:
+def _moved(one: Values, number: str, start: float, width: float) -> Values:
     """A shape or annotation of a figure that has become a column."""
     found = dict(one)
     for axis in ("x", "y"):

@@ -11,11 +11,12 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.ids import at_level
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
-from engine.report.charts.marks import add_points, bars_of, dot, faint, front_line, heading, silent
-from engine.report.charts.null_bands import GROUP, WORDS, bands_in, draw_level, name_bands
+from engine.report.charts.kinds import add_points, bars_of, dot, faint, front_line, heading, silent
+from engine.report.charts.metric_curve import GROUP, WORDS, bands_in, draw_level, name_bands
 from engine.report.charts.panel import (
     Choice,
     Panel,
@@ -45,13 +46,13 @@ def pareto(run: Run, choice: Choice, split: str = lookup.REPORTED) -> Panel:
     Each point carries its variant id as customdata[0].
     """
     track, reading = track_of(run), lookup.reading(run, choice)
-    question, view = track.pareto_question(run, choice), track.views[split]
+    question, view = track.front.question(run, choice), track.front.views[split]
     table = points(run, choice, split)
     if len(table) < 2:
         both = f"{reading.harm.name} and {reading.quality.name} on {view.split} {track.items}"
         absent = lookup.not_built(run, choice.axis)
         return nothing("pareto", question, f"Fewer than two variants have {both}. {absent}".strip())
-    chance = track.chance(run, choice) if split == lookup.REPORTED else None
+    chance = track.front.chance(run, choice) if split == lookup.REPORTED else None
     figures = _figures(run, choice, table, chance)
     more = (
         f"Shows {view.said}. The front uses point values; intervals overlap more than it suggests."
@@ -79,14 +80,14 @@ def points(run: Run, choice: Choice, split: str) -> pd.DataFrame:
     """One row per variant of this target axis or none: harm (value) and quality (value_q) with
     intervals, on the front or not."""
     track, reading = track_of(run), lookup.reading(run, choice)
-    table, view = variants_of(run, choice, split), track.views[split]
+    table, view = variants_of(run, choice, split), track.front.views[split]
     for measure, suffix in ((reading.harm, ""), (reading.quality, "_q")):
         rows = lookup.results_of(run, measure, choice, view.split)
         table = table.merge(rows, on="variant", suffixes=("", suffix))
     table = table[table["value"].notna() & table["value_q"].notna()]
-    table = table[table["method"].isin({"dense", *track.uncut}) | lookup.is_change(table)]
+    table = table[table["method"].isin({"dense", *track.ways.uncut}) | lookup.is_change(table)]
     competes = pd.Series(True, index=table.index)
-    if track.fronts_at_level:  # only those that are cut as much as the chosen one
+    if track.front.at_level:  # only those that are cut as much as the chosen one
         here = at_level(table[track.level.column], lookup.level_of(run, choice))
         competes = table["chosen"].astype(bool) & here
     better, less = (table[name].where(competes) for name in ("value_q", "value"))
@@ -98,7 +99,7 @@ def variants_of(run: Run, choice: Choice, split: str) -> pd.DataFrame:
     """The variants that are points of a view."""
     track = track_of(run)
     rows = lookup.of_axis(run, lookup.frame(run, "variants"), choice.axis)
-    if not track.views[split].everything:
+    if not track.front.views[split].everything:
         rows = rows[rows["chosen"].astype(bool)]
     compared = track.compared(list(rows["method"].unique()), choice.method)
     return rows[rows["method"].isin({"dense", *compared})]
@@ -183,7 +184,7 @@ def _reach(table: pd.DataFrame, column: str) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _short(run: Run, row: dict[str, Any]) -> str:
+def _short(run: Run, row: Values) -> str:
     level = track_of(run).level
     name, at = lookup.method_label(run, row["method"]), row[level.column]
     return name if row["method"] == "dense" or at == level.none else f"{name}, {level.say(at)}"
@@ -204,8 +205,8 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame, chance: Chance | None
     for method in ["dense", *track.order(known - {"dense"})]:
         if method in known:
             _add_method(run, figure, choice, table[table["method"] == method], method)
-    wrong = table[[bool(track.flag(row)) for row in table.to_dict("records")]]
-    look = {"symbol": track.flag_symbol, "size": 9, "color": choice.theme.alarm}
+    wrong = table[[bool(track.flags.of(row)) for row in table.to_dict("records")]]
+    look = {"symbol": track.flags.symbol, "size": 9, "color": choice.theme.alarm}
     _mark(figure, wrong, f"degenerate {track.repeat}s", **look)
     mine = table[table["variant"] == lookup.variant_of(run, choice)["variant"]]
     look = {"symbol": "circle-open", "size": 24, "color": choice.theme.ink}
@@ -270,7 +271,7 @@ def _mark(figure: go.Figure, table: pd.DataFrame, name: str, **marker: Any) -> N
         silent(figure, table["value_q"], table["value"], **look)
 
 
-def _hover(run: Run, choice: Choice, row: dict[str, Any]) -> str:
+def _hover(run: Run, choice: Choice, row: Values) -> str:
     track, reading = track_of(run), lookup.reading(run, choice)
     lines = [
         f"<b>{lookup.variant_label(run, row)}</b>{track.mark(row)}",
@@ -278,7 +279,7 @@ def _hover(run: Run, choice: Choice, row: dict[str, Any]) -> str:
         f"{reading.harm.name} {reading.harm.with_interval(row)}",
         f"{reading.quality.name} {reading.quality.with_interval(row, '_q')}",
         "on the front" if row["front"] else "",
-        track.flag(row),
+        track.flags.of(row),
     ]
     return "<br>".join(filter(None, lines))
 
@@ -286,15 +287,15 @@ def _hover(run: Run, choice: Choice, row: dict[str, Any]) -> str:
 def _shown(run: Run, choice: Choice, table: pd.DataFrame) -> pd.DataFrame:
     """The table for people: what each variant is, since ids are for masks and files."""
     track, reading = track_of(run), lookup.reading(run, choice)
-    heads = {**track.marks, "n": reading.harm.of_what or track.items}
+    heads = {**track.front.marks, "n": reading.harm.of_what or track.items}
     heads |= {"value": reading.harm.name, "value_q": reading.quality.name}
     said = [
-        f"{lookup.variant_label(run, row)}{track.mark(row)}{track.draw(row)}"
+        f"{lookup.variant_label(run, row)}{track.mark(row)}{track.front.draw(row)}"
         for row in table.to_dict("records")
     ]
     methods = [lookup.method_label(run, method) for method in table["method"]]
     named = table.assign(variant=said, method=methods)
-    names = " ".join(dict.fromkeys(["variant", "method", *track.marks]))
+    names = " ".join(dict.fromkeys(["variant", "method", *track.front.marks]))
     return readable(named, f"{names} value low high value_q low_q high_q front n", **heads)
 
 
@@ -304,7 +305,7 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> tuple[str, str]:
     track, reading = track_of(run), lookup.reading(run, choice)
     quality, harm = reading.quality.sign, reading.harm.sign
     best = table[table["front"]].sort_values("value_q", ascending=quality > 0)
-    where = f" at {track.level.say(lookup.level_of(run, choice))}" if track.fronts_at_level else ""
+    where = f" at {track.level.say(lookup.level_of(run, choice))}" if track.front.at_level else ""
     competing, verb = int(table["competes"].sum()), "is" if len(best) == 1 else "are"
     text = f"{len(best)} of {competing} variants{where} {verb} on the front: {_names(run, best)}."
     chosen = lookup.variant_of(run, choice)["variant"]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts.kinds import dots, looks_of
 from engine.report.charts.panel import Choice, plain, wrapped
@@ -25,7 +24,7 @@ ICC_SAID = (
 )
 
 
-def row_of(name: str, over: str, found: Repeats) -> dict[str, Any]:
+def row_of(name: str, over: str, found: Repeats) -> Values:
     """One row of the table that `icc_figure` draws: what was repeated, over which heads, how well
     it agreed."""
     overlap = found.overlap
@@ -54,7 +53,7 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
     return table.rename(columns={"seeds needed": f"seeds needed for {GOOD:g}"})
 
 
-def icc_said(row: Mapping[str, Any]) -> str:
+def icc_said(row: Values) -> str:
     """E.g. "ICC 0.82 (0.71 to 0.90)"."""
     icc, low, high = (phrasing.correlation(row[name]) for name in ("ICC", "low", "high"))
     return f"ICC {icc} ({low} to {high})"
@@ -72,7 +71,7 @@ def reliable_said(table: pd.DataFrame, one: str, many: str) -> str:
     )
 
 
-def overlap_row(found: SetOverlap) -> dict[str, Any]:
+def overlap_row(found: SetOverlap) -> Values:
     """What sets have in common beside what chance gives, as cells of a table."""
     ends = {"by chance": found.expected, "chance low": found.low, "chance high": found.high}
     return {"shared": found.share, **ends, "more than chance": not found.chance}

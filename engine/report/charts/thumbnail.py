@@ -6,12 +6,12 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Callable
-from typing import Any
 
 import pandas as pd
 
 from engine.core import words
 from engine.core.text import visible
+from engine.core.types import Values
 from engine.report.charts import lookup
 from engine.report.charts.by_group import pairs
 from engine.report.charts.panel import FONT, Choice
@@ -72,7 +72,7 @@ def _ends(
 
 
 def _row(
-    row: dict[str, Any],
+    row: Values,
     place: int,
     at: Callable[[float], float],
     colour: str,

@@ -3,8 +3,8 @@ of each."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,11 +12,14 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.ids import at_level
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import filter_layers, lookup
 from engine.report.charts.heat_map import cells, pickable, shape_of
-from engine.report.charts.marks import HOVER, entry, silent
-from engine.report.charts.panel import Choice, Panel, blank, needs_log, nothing
+from engine.report.charts.kinds import HOVER, dots, entry, silent
+from engine.report.charts.lookup import View
+from engine.report.charts.panel import Choice, Panel, blank, needs_log, nothing, plain, wrapped
+from engine.report.schema import readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 
@@ -38,10 +41,10 @@ def what_was_cut(run: Run, choice: Choice) -> Panel:
     return _heads(run, choice, variant)
 
 
-def share_cut(run: Run, variant: Mapping[str, Any]) -> tuple[np.ndarray, int]:
+def share_cut(run: Run, variant: Values) -> tuple[np.ndarray, int]:
     """How often each head of a variant is cut, 0 to 1 [units], and by how many models of it; its
     trained repeats where it has some, else itself."""
-    table, total = lookup.frame(run, "variants"), lookup.total_heads(run)
+    table, total = lookup.frame(run, "variants"), run.n_units
     mine = [variant]
     if "pooled" in table:
         behind = table[(table["pooled"] == variant["variant"]) & (table["seed"] >= 0)]
@@ -52,7 +55,7 @@ def share_cut(run: Run, variant: Mapping[str, Any]) -> tuple[np.ndarray, int]:
     return cut.mean(axis=0), len(mine)
 
 
-def _heads(run: Run, choice: Choice, variant: dict[str, Any]) -> Panel:
+def _heads(run: Run, choice: Choice, variant: Values) -> Panel:
     """Rows are layers, layer 0 on top; an empty cell with a cross is cut."""
     share, models = share_cut(run, variant)
     heads = shape_of(run)[1]
@@ -134,7 +137,7 @@ def _where_said(run: Run, share: np.ndarray, models: int) -> str:
     return f"{text}."
 
 
-def _layers(run: Run, choice: Choice, variant: dict[str, Any]) -> Panel:
+def _layers(run: Run, choice: Choice, variant: Values) -> Panel:
     """Columns are layers from the input on: what is kept in colour, what is cut above it in
     grey."""
     table = filter_layers.survival(run, choice.method)
@@ -182,3 +185,79 @@ def _columns(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
     figure.update_xaxes(tickvals=few, range=[-0.6, len(table) - 0.4], fixedrange=True)
     figure.update_yaxes(nticks=4, fixedrange=True, tickformat=".0%" if by_share else ",d")
     return figure
+
+
+# The harm before and after the cut, each with its interval, beside what chance alone would give:
+# how sure are we?
+
+
+BEFORE_AFTER_KEY = "before_after"
+
+
+def before_after(run: Run, choice: Choice) -> Panel:
+    """A row per model: the harm with its interval; grey is the range that chance alone would give
+    there."""
+    view = View(run, choice)
+    measure, variant = view.reading.harm, view.variant
+    question = (
+        f"How sure is the {measure.name} of {words.axis_name(choice.measured)}, before and after?"
+    )
+    models = [(view.dense, {"model": view.track.whole, "method": "dense"})]
+    if not view.is_dense:
+        label = lookup.variant_label(run, variant)
+        models.append((view.harm, {"model": label, "method": variant["method"]}))
+    rows = [{**row, **names} for row, names in models if row and math.isfinite(row["value"])]
+    if not rows:
+        return nothing(BEFORE_AFTER_KEY, question, f"The {measure.name} was not measured here.")
+    table = pd.DataFrame(rows)
+    figure = _figure(view, table)
+    if table["null_high"].map(math.isfinite).any():
+        square = {"symbol": "square", "size": 12, "color": choice.theme.band}
+        entry(figure, "what chance alone would give", mode="markers", marker=square)
+    said = "; ".join(f"{row['model']}: {measure.with_interval(row)}" for row in rows)
+    change = f"; change {measure.change(rows[1])}" if len(rows) > 1 else ""
+    shown = readable(table, "model value low high null_low null_high")
+    note = lookup.caveat(run, rows[-1])
+    return Panel(
+        BEFORE_AFTER_KEY, question, f"{phrasing.sentence(said)}{change}.", figure, shown, note
+    )
+
+
+def _figure(view: View, table: pd.DataFrame) -> go.Figure:
+    measure, dark = view.reading.harm, view.choice.dark
+    said = [
+        f"<b>{plain(row['model'])}</b><br>{measure.with_interval(row)}<br>{measure.null_said(row)}"
+        for row in table.to_dict("records")
+    ]
+    named = zip(table["method"], table["model"], strict=True)
+    figure = dots(
+        view.choice,
+        table.assign(hover=said, size=14),
+        "value",
+        {method: wrapped(phrasing.sentence(name), 18) for method, name in named},
+        {method: view.track.style(method, dark) for method in table["method"]},
+        measure.title,
+        apart=0,
+        zero=False,
+    )
+    figure.update_xaxes(rangemode="tozero")
+    return figure
+
+
+BEFORE_AFTER_QUESTION = "Who pays?"
+BEFORE_AFTER_ROW = 41
+"""Pixels that a group needs: two points, and a name with its number."""
+REST = 92
+"""Pixels of the legend and the axis."""
+LEAST = 220
+
+
+def who_pays_small(run: Run, choice: Choice) -> Panel:
+    """The track's first chart under a short title, with rows as low as can be read."""
+    panel = replace(track_of(run).charts.groups(run, choice), question=BEFORE_AFTER_QUESTION)
+    if panel.figure is None:
+        return panel
+    height = panel.figure.layout.height
+    if rows := sum(bool(str(name).strip()) for name in panel.figure.layout.yaxis.ticktext or ()):
+        height = min(height, max(LEAST, REST + BEFORE_AFTER_ROW * rows))
+    return replace(panel, figure=go.Figure(panel.figure).update_layout(height=height))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,79 @@ from PIL import Image, ImageColor
 from engine.classifiers.images.picture import GRAD_CAM, OCCLUSION
 from engine.core import words
 from engine.core.text import visible
+from engine.core.types import Values
 from engine.report import phrasing
-from engine.report.charts.class_chances import SIDES
 from engine.report.charts.heat_map import bar_below
-from engine.report.charts.marks import heading
-from engine.report.charts.panel import Choice, Panel, blank
-from engine.report.palette import theme
+from engine.report.charts.kinds import heading
+from engine.report.charts.panel import Choice, Panel, blank, plain
+from engine.report.palette import series_colours, style_of, theme
+
+# What a dense and a pruned classifier answer to one input: the probability of every class.
+
+
+SIDES = ("dense", "pruned")
+
+
+def class_chances(answer: Values, choice: Choice) -> Panel:
+    """The probability of every class, dense beside pruned."""
+    classes = [words.group_name(visible(name)) for name in answer["classes"]]
+    figure = blank(choice, 110 + 44 * len(classes), "probability")
+    colours = (style_of("dense", {}, choice.dark).colour, series_colours(choice.dark)[0])
+    for side, colour in zip(SIDES, colours, strict=True):
+        values = answer[side]["probabilities"]
+        texts = [phrasing.percent(round(value, 3)) for value in values]
+        add_side(figure, side, values, colour, texts)
+    name_rows(figure, list(map(plain, classes)))
+    figure.update_xaxes(range=[0, 1.12], tickformat=".0%", tickvals=[0, 0.25, 0.5, 0.75, 1])
+    table = pd.DataFrame(
+        {"class": classes, **{f"{side} model": answer[side]["probabilities"] for side in SIDES}}
+    )
+    said = [words.quoted(words.group_name(visible(answer[side]["answer"]))) for side in SIDES]
+    same = answer["dense"]["answer"] == answer["pruned"]["answer"]
+    told = (
+        f"Both say {said[0]}."
+        if same
+        else f"The dense model says {said[0]}, the pruned one {said[1]}."
+    )
+    note = "A probability is the model's own claim; it need not be right that often."
+    return Panel("class_chances", "What do both models answer?", told, figure, table, note)
+
+
+def add_side(
+    figure: go.Figure,
+    side: str,
+    values: Sequence[float],
+    colour: str,
+    texts: Sequence[str],
+    hovers: Sequence[str] = (),
+) -> None:
+    """Bars of one model, a row each, with a text behind each bar."""
+    figure.add_bar(
+        x=values,
+        y=list(range(len(values))),
+        orientation="h",
+        name=f"{side} model",
+        marker={"color": colour},
+        text=texts,
+        textposition="outside",
+        textfont={"size": 12},
+        constraintext="none",
+        cliponaxis=False,
+        hovertext=hovers or None,
+        hoverinfo="text" if hovers else "skip",
+    )
+
+
+def name_rows(figure: go.Figure, names: Sequence[str]) -> None:
+    """Names of the rows, the first on top; the bars of a row beside each other."""
+    figure.update_yaxes(
+        tickvals=list(range(len(names))),
+        ticktext=names,
+        range=[len(names) - 0.5, -0.5],
+        showgrid=False,
+    )
+    figure.update_layout(barmode="group", bargap=0.3, bargroupgap=0.05)
+
 
 WAYS = {OCCLUSION: "Occlusion", GRAD_CAM: "Grad-CAM"}
 """Ways to see where a model looks, as a reader chooses them."""
@@ -40,11 +107,11 @@ STRONGEST = 0.75
 """How much of the picture the strongest colour covers."""
 
 
-def where_it_looks(answer: Mapping[str, Any], choice: Choice) -> Panel:
+def where_it_looks(answer: Values, choice: Choice) -> Panel:
     """A map per model over the picture: wine red where a place speaks for the dense model's answer,
     blue where against.
 
-    answer: of `engine.report.picture_ask`.
+    answer: of `engine.report.one_input`.
     """
     maps = {side: np.array(answer[side]["map"]) for side in SIDES}
     target = words.quoted(words.group_name(visible(answer["target"])))
@@ -66,7 +133,7 @@ def where_it_looks(answer: Mapping[str, Any], choice: Choice) -> Panel:
     )
 
 
-def full_colours(answer: Mapping[str, Any]) -> dict[str, float]:
+def full_colours(answer: Values) -> dict[str, float]:
     """The value of full colour on each model's map. One for both where values are log-odds, for
     they can be compared; each model's own for Grad-CAM, whose values are of different layers.
     """
@@ -94,7 +161,7 @@ def _table(maps: Mapping[str, np.ndarray]) -> pd.DataFrame:
     return parts[0].merge(parts[1], on=["row", "column"], how="outer")
 
 
-def _about_occlusion(answer: Mapping[str, Any], target: str) -> str:
+def _about_occlusion(answer: Values, target: str) -> str:
     return (
         f"Occlusion: how much the log-odds of {target}, the dense model's answer, fall when a "
         f"square of {answer['window']} × {answer['window']} of {answer['size']} pixels is hidden. "
@@ -104,7 +171,7 @@ def _about_occlusion(answer: Mapping[str, Any], target: str) -> str:
     )
 
 
-def _about_cam(answer: Mapping[str, Any], target: str) -> str:
+def _about_cam(answer: Values, target: str) -> str:
     read = {
         side: (
             f"{answer[side]['layer']}, {len(answer[side]['map'])} × {len(answer[side]['map'][0])}"
@@ -128,7 +195,7 @@ def _about_cam(answer: Mapping[str, Any], target: str) -> str:
 
 
 def _over(
-    answer: Mapping[str, Any],
+    answer: Values,
     values: np.ndarray,
     end: float,
     title: str,
@@ -189,9 +256,9 @@ PIXELS = 128
 """A side of what is drawn."""
 
 
-def overlays(answer: Mapping[str, Any], dark: bool) -> tuple[tuple[str, bytes], ...]:
+def overlays(answer: Values, dark: bool) -> tuple[tuple[str, bytes], ...]:
     """Each model's map over the picture: which model, and a PNG. answer: of
-    `engine.report.picture_ask`."""
+    `engine.report.one_input`."""
     ends = full_colours(answer)
     with Image.open(
         io.BytesIO(base64.b64decode(answer["picture"], validate=True)), formats=("PNG",)

@@ -21,8 +21,8 @@ from engine.models.load_image_classifier import Classifier, config_of, fresh_cla
 from engine.models.state_dicts import state_hash
 from engine.models.vision.hub_folders import made_known
 from engine.store.user_json import NUMBER, Form, fits, read_user_json
-from engine.surgery.filters.cut import OfAny, replayed
-from engine.surgery.record import FilterRecord, read_filter_mask, write_filter_mask
+from engine.surgery.filters.graph import OfAny, replayed
+from engine.surgery.record import FilterRecord, read_filter_mask, write_mask
 
 WEIGHTS = "cut.safetensors"
 MASK = "mask.json"
@@ -50,7 +50,7 @@ def save_cut_classifier(small: Classifier, record: FilterRecord, folder: str | P
         }
         write_whole(folder / WEIGHTS, lambda path: save_file(state, path), "file")
         write_json(folder / CARD, _card(small, record))
-        write_filter_mask(folder / MASK, record)
+        write_mask(folder / MASK, record)
     return folder
 
 

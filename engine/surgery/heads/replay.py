@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.errors import Fault, MaskError, RequestError, refusal
-from engine.core.types import HeadMask
+from engine.core.types import HeadMask, Values
 from engine.models.config_file import CONFIG, GENERATION, config_of, end_tokens, said_outputs
 from engine.surgery.record import MASK_FILE, MaskRecord, read_mask, write_mask
 
@@ -95,7 +95,7 @@ def load_cut(folder: str | Path, device: str = "cpu") -> LanguageModel:
     return LanguageModel(**made, more_ends=end_tokens(Path(folder), made["tokenizer"].eos_token_id))
 
 
-def read_cut(folder: Path, device: str, causal: bool = True) -> dict[str, Any]:
+def read_cut(folder: Path, device: str, causal: bool = True) -> Values:
     """Everything a `TransformerModel` is made of, from a folder with a cut one. Errors as for
     `load_cut`."""
     from engine.models import checkpoint, runtime

@@ -12,8 +12,7 @@ TRACK = TrackEntry(
     validate="request:validate_fair",
     run="run:run_fair_audit",
     screen="track:Fair",
-    verify="checks:recomputed",
-    inspect="checks:inspected",
+    inspect="summary:inspected",
     summary="summary:Fair",
     embedded="presets:REQUESTS",
 )

@@ -19,14 +19,15 @@ from engine.classifiers.images.checkpoint import (
 from engine.classifiers.tables import first_repeat, kept_weights
 from engine.core.errors import Fault, MaskError, RequestError
 from engine.core.files import explained, write_json
+from engine.core.types import Values
 from engine.report.charts import lookup
 from engine.store.runs import Run
-from engine.surgery.record import FilterRecord, write_filter_mask
+from engine.surgery.record import FilterRecord
 from engine.tracks.fair_training import words as own
 
 
-def write_fair_checkpoint(
-    run: Run, variant: dict[str, Any], folder: Path, base: str | None = None
+def write_checkpoint(
+    run: Run, variant: Values, folder: Path, base: str | None = None
 ) -> list[Path]:
     """Below `folder`, for filters what `load_cut_classifier` reads; for weights a model folder and
     mask.json.
@@ -44,7 +45,7 @@ def write_fair_checkpoint(
 
 
 def _whole(
-    run: Run, seed: dict[str, Any], arrays: dict[str, np.ndarray], folder: Path, dense: Any
+    run: Run, seed: Values, arrays: dict[str, np.ndarray], folder: Path, dense: Any
 ) -> list[Path]:
     """The dense architecture with the trained weights, zeros among them, in `folder`: the files
     written.
@@ -53,7 +54,7 @@ def _whole(
     model.
     """
     from engine.models.load_image_classifier import load_classifier, save_classifier, state_hash
-    from engine.surgery.filters.cut import with_weights
+    from engine.surgery.filters.graph import with_weights
 
     zeros = sum(int((array == 0).sum()) for array in arrays.values())
     if zeros < seed["n_cut"]:
@@ -91,20 +92,17 @@ SETTINGS = ("first_seed", "iterations", "recipe", "tolerance", "notion", "tune_o
 """Fields of the request that decide which units are cut and what the model is worth."""
 
 
-def write_fair_mask(run: Run, variant: dict[str, Any], path: Path) -> Path:
+def mask_record(run: Run, variant: Values) -> FilterRecord | dict[str, Any]:
     """Filters: as `apply` reads it. Weights: where they came from and how many of each layer are
     left.
 
     RequestError for a row that is no seed's, or cuts nothing.
     """
     _must_be_a_seed(variant)
-    if variant["units"] == WEIGHTS:
-        write_json(path, weights_record(run, variant))
-        return path
-    return write_filter_mask(path, fair_record(run, variant))
+    return (weights_record if variant["units"] == WEIGHTS else fair_record)(run, variant)
 
 
-def fair_record(run: Run, variant: dict[str, Any]) -> FilterRecord:
+def fair_record(run: Run, variant: Values) -> FilterRecord:
     """The record of one seed's row of the variants table whose units are filters."""
     _must_be_a_seed(variant)
     return record_of(
@@ -116,7 +114,7 @@ def fair_record(run: Run, variant: dict[str, Any]) -> FilterRecord:
     )
 
 
-def weights_record(run: Run, variant: dict[str, Any]) -> dict[str, Any]:
+def weights_record(run: Run, variant: Values) -> dict[str, Any]:
     """The record of one seed's row whose units are weights, JSON-able: the zeros themselves are in
     the checkpoint."""
     model = run.meta["model"]
@@ -153,7 +151,7 @@ def _layers(run: Run, variant: str) -> list[dict[str, Any]]:
     ]
 
 
-def _settings(run: Run, variant: dict[str, Any]) -> dict[str, Any]:
+def _settings(run: Run, variant: Values) -> dict[str, Any]:
     request, data = run.meta["request"], run.meta["data"]
     return {
         "variant": variant["variant"],
@@ -168,7 +166,7 @@ def _settings(run: Run, variant: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _must_be_a_seed(variant: dict[str, Any]) -> None:
+def _must_be_a_seed(variant: Values) -> None:
     if variant["n_cut"] and variant["seed"] >= 0:
         return
     what = "stands for several seeds." if variant["n_cut"] else "cuts nothing."

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.classifiers.gaps import Band, band
+from engine.classifiers.groups import Band, band, cross_entropy, predicted
 from engine.classifiers.images.context import (
     TEST,
     TRAIN,
@@ -20,7 +20,6 @@ from engine.classifiers.images.context import (
     ImageShard,
 )
 from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
-from engine.classifiers.metrics import cross_entropy, predicted
 from engine.core.ids import rng
 from engine.tracks.fair_training.methods.base import ACCURACY, UNITS
 from engine.training.recipe import Recipe

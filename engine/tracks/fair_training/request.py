@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -164,7 +164,7 @@ def _kept_faults(methods: Sequence[str], values: Values) -> list[Fault]:
     ]
 
 
-def _own_recipe_faults(given: Mapping[str, Any], values: Values) -> list[Fault]:
+def _own_recipe_faults(given: Values, values: Values) -> list[Fault]:
     faults = recipe_faults("recipe", RECIPE)(given, values)
     if given.get("schedule") == "steps":
         known = [name for name in SCHEDULES if name != "steps"]

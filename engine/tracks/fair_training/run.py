@@ -4,30 +4,270 @@ write."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import pandas as pd
 
 from engine.audit.session import Session, Tables
 from engine.classifiers.audit import ClassifierAudit, kept_in
-from engine.classifiers.images.context import ImageShard
+from engine.classifiers.groups import group_warnings, words_of
+from engine.classifiers.images.context import DENSE, VALIDATION, ImageShard
 from engine.classifiers.images.dense import (
     data_meta,
     dense_phases,
     model_meta,
     starting_model,
 )
+from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
+from engine.classifiers.tables import brought_warnings, input_notes, model_warnings, uncut_warnings
 from engine.core.errors import Fault, RequestError
 from engine.core.files import json_able
-from engine.core.types import Hooks
+from engine.core.types import Hooks, Values
+from engine.core.words import AXES
+from engine.stats.resampling import ALL_HARMED, LEVELLED, Difference
 from engine.store.runs import Store
 from engine.tracks.fair_training.arms import FairArm, arms_of, surface_shards
 from engine.tracks.fair_training.context import CORNERS, FairContext, FairShard, Look
 from engine.tracks.fair_training.measurements import fair_measurements
-from engine.tracks.fair_training.measurements._work import trained_shard
-from engine.tracks.fair_training.methods.base import DEGRADATION, fair_methods
+from engine.tracks.fair_training.measurements.trained import trained_shard
+from engine.tracks.fair_training.methods.base import DEGRADATION, WEIGHTS, fair_methods
 from engine.tracks.fair_training.request import FairPlan, FairRequest, group_shares, validate_fair
 from engine.tracks.fair_training.tables import fair_tables
-from engine.tracks.fair_training.warnings import fair_warnings
+
+# What a reader must know before reading any chart of a fair run.
+
+
+MIN_SEEDS = 3
+FEW_PASSES = 10
+"""Passes over the images below which a training is short; the paper does not say how long it
+trained."""
+FEW = 30
+"""Images of one class in one group below which a training learns that group from a handful."""
+Z = 1.96
+CLAIMED = 0.94
+"""Share of the iterations that BiFP's paper claims to save (its Fig. 6)."""
+
+
+def fair_warnings(
+    plan: FairPlan,
+    context: FairContext,
+    tables: Mapping[str, pd.DataFrame],
+    targets: Mapping[str, float],
+    notes: Sequence[str],
+) -> list[str]:
+    """Sentences, most general first."""
+    images, request = plan.images, plan.request
+    found = [
+        *input_notes(images, model_warnings(plan), plan.is_fresh),
+        *brought_warnings(tables["results"]),
+    ]
+    found += notes
+    found += [
+        *group_warnings(tables["groups"]),
+        *_few_images(plan, context),
+        *_levelled(tables["variants"], tables["results"]),
+    ]
+    found += _degenerate(tables["variants"])
+    if request.seeds < MIN_SEEDS:
+        found.append(
+            f"Seeds: only {request.seeds}. Intervals say little about the luck of a training."
+        )
+    found += [
+        *_target(context, targets, request.fair_gap),
+        *_length(context),
+        *_looks(context),
+        *_weights(tables["variants"]),
+    ]
+    found += [
+        *_effort(context, tables["variants"]),
+        *_masks(request, tables["variants"]),
+        *_surface(tables),
+    ]
+    if request.tune_on == VALIDATION:
+        found.append(
+            f"Models were cut and trained on {len(context.tuned)} validation images, as in the"
+            f" paper; {len(context.looked)} others of them were looked at."
+        )
+    return list(dict.fromkeys([*found, *uncut_warnings(context)]))
+
+
+def _few_images(plan: FairPlan, context: FairContext) -> list[str]:
+    """Groups of the fair axis with few training images of a class."""
+    table = context.images.table.iloc[context.tuned]
+    names = [context.groups[code] if code >= 0 else "" for code in context.codes[context.tuned]]
+    counts = table.assign(group=names).groupby(["group", "label"]).size()
+    said = []
+    for group in context.groups:
+        for place, name in enumerate(plan.images.classes):
+            n = int(counts.get((group, place), 0))
+            if n < FEW:
+                said.append(f"{n} of {group} are {name}")
+    axis = context.settings.axis
+    return [f"Few images to train on by {axis}: {'; '.join(said)}."] if said else []
+
+
+def _levelled(variants: pd.DataFrame, results: pd.DataFrame) -> list[str]:
+    """Methods whose gap of accuracy got smaller because the best group got worse; all three changes
+    are told apart."""
+    chosen, found = list(variants.loc[variants["chosen"], "variant"]), []
+    for axis, rows in results[results["axis"] != ""].groupby("axis", sort=False):
+        ends = {metric: part.set_index("variant") for metric, part in rows.groupby("metric")}
+        if not {"accuracy_gap", "worst_accuracy", "best_accuracy"} <= set(ends):
+            continue
+        dense = ends["accuracy_gap"].loc[DENSE]
+        if dense["value"] <= dense["null_high"]:  # no gap to begin with, so none became smaller
+            continue
+        paid = [
+            name
+            for name in chosen
+            if ends["accuracy_gap"]["delta_high"].get(name, 0.0) < 0
+            and words_of(
+                *(_change(ends[end].loc[name]) for end in ("worst_accuracy", "best_accuracy"))
+            )
+            in (LEVELLED, ALL_HARMED)
+        ]
+        if paid:
+            found.append(
+                f"{AXES.get(str(axis), axis)}: the gap of accuracy got smaller because the best"
+                f" group got worse, not because the worst got better: {', '.join(paid)}."
+            )
+    return found
+
+
+def _change(row: pd.Series) -> Difference:
+    return Difference(
+        row["delta"], row["delta_low"], row["delta_high"], row["delta_p"], int(row["n"])
+    )
+
+
+def _degenerate(variants: pd.DataFrame) -> list[str]:
+    seeds = variants[variants["seed"] >= 0]
+    n = int(seeds["degenerate"].sum())
+    if not n:
+        return []
+    return [
+        f"{n} of {len(seeds)} trained models predict one class only: their small gap means nothing."
+    ]
+
+
+def _target(context: FairContext, targets: Mapping[str, float], stated: float | None) -> list[str]:
+    """Whether there is a gap to be reached, which one, and whether it can be told from none on the
+    images looked at."""
+    if math.isnan(targets["gap"]) and context.look.compared.sum() > 1:
+        own, high = context.look.of(context.look.dense)["gap"], context.look.null_band().high
+        return [
+            f"The starting model's validation gap ({own:.3f}) lies inside its own null band (up "
+            f"to {high:.3f}) on {len(context.looked)} images. There is no gap to mend, so no "
+            "target was tried."
+        ]
+    if math.isnan(targets["gap"]):
+        return [
+            f"Fewer than two groups have {MIN_IMAGES} images and {MIN_PER_CLASS} of each class "
+            f"among the {len(context.looked)} validation images used. No gap can be compared "
+            "there, so the time to a stated gap is unknown."
+        ]
+    if context.settings.notion == DEGRADATION:  # its noise is not that of the dense model's gap
+        said = (
+            "The validation gap to be reached compares what groups lost against the dense model. "
+            "None was stated, so "
+        )
+        said += f"half of the dense model's gap of accuracy ({targets['gap']:.3f}) is taken."
+        return [said] if stated is None else []
+    noise = Z * context.look.gap_error()
+    if targets["gap"] > noise:
+        return []
+    return [
+        f"The validation gap to be reached ({targets['gap']:.3f}) is within the noise of "
+        f"{len(context.looked)} images (±{noise:.3f}), so the time to reach it is partly luck."
+    ]
+
+
+def _looks(context: FairContext) -> list[str]:
+    """Whether the paper's saving could show at all."""
+    settings = context.settings
+    most = max(0.0, 1.0 - settings.check_every / settings.iterations)
+    if most >= CLAIMED:
+        return []
+    finest = max(1, math.floor((1.0 - CLAIMED) * settings.iterations))
+    return [
+        f"Looked at every {settings.check_every} of {settings.iterations} updates, so a saving of "
+        f"more than {most:.0%} cannot show. For the {CLAIMED:.0%} that the paper claims, look "
+        f"every {finest} updates, or train longer."
+    ]
+
+
+def _length(context: FairContext) -> list[str]:
+    settings = context.settings
+    passes = settings.iterations * settings.recipe.batch / max(len(context.tuned), 1)
+    if passes >= FEW_PASSES:
+        return []
+    return [
+        f"{settings.iterations} iterations of {settings.recipe.batch} images are {passes:.3g} "
+        "passes over the images, a short training. Methods that need a longer one may look worse "
+        "than they are."
+    ]
+
+
+def _weights(variants: pd.DataFrame) -> list[str]:
+    methods = [name for name in dict.fromkeys(variants["method"]) if name in fair_methods()]
+    named = [name for name in methods if fair_methods()[name].units == WEIGHTS]
+    if not named:
+        return []
+    return [
+        f"Single weights are set to zero by {', '.join(named)}: the model keeps its shape, and"
+        " nothing gets faster."
+    ]
+
+
+def _bifp_settings(
+    settings: Mapping[str, Values], names: Iterable[str]
+) -> dict[str, dict[str, Any]]:
+    """Settings of those methods that are BiFP, by name: as asked, else as declared."""
+    found = {}
+    for name in dict.fromkeys(names):
+        method = fair_methods().get(name)
+        if method is not None and name.startswith("bifp") and not method.widths_of:
+            found[name] = {item.name: item.default for item in method.settings} | dict(
+                settings.get(name, {})
+            )
+    return found
+
+
+def _effort(context: FairContext, variants: pd.DataFrame) -> list[str]:
+    """What makes BiFP look cheaper or better tuned than what it is compared with."""
+    own = _bifp_settings(context.settings.methods, variants["method"])
+    if not own:
+        return []
+    times = max(1.0 + (1.0 - mine["settle"]) / mine["inner"] for mine in own.values())
+    return [
+        "BiFP reads another batch for every update of its mask. So at equal weight updates it "
+        f"sees up to {times:.3g} times the images. The usual learning rate of its mask was chosen "
+        "on avatars; no setting of the other methods was searched."
+    ]
+
+
+def _masks(request: FairRequest, variants: pd.DataFrame) -> list[str]:
+    """BiFP whose settings leave the mask as it was at first."""
+    names = [*variants["method"], *(CORNERS if request.surface else ())]
+    still = [
+        name
+        for name, mine in _bifp_settings(request.method_settings, names).items()
+        if mine["mask_rate"] == 0 or mine["inner"] > (1.0 - mine["settle"]) * request.iterations
+    ]
+    if not still:
+        return []
+    return [f"The mask of {', '.join(still)} is never updated with these settings."]
+
+
+def _surface(tables: Mapping[str, pd.DataFrame]) -> list[str]:
+    if "surface" in tables and tables["surface"].empty:
+        return [
+            "BiFP and its two ablations lie on one line, so there is no plane through them to"
+            " look at."
+        ]
+    return []
+
 
 FairAudit = Session[FairPlan, FairContext]
 

@@ -12,9 +12,8 @@ import numpy as np
 import pandas as pd
 
 from engine.audit.session import Session
-from engine.classifiers.groups import Arm, GroupMeasure, arm_difference
+from engine.classifiers.groups import Arm, GroupMeasure, arm_difference, degenerate
 from engine.classifiers.images.context import DENSE, ImageShard
-from engine.classifiers.metrics import degenerate
 from engine.classifiers.tables import (
     curve_of,
     curves_table,
@@ -30,7 +29,7 @@ from engine.classifiers.tables import (
 from engine.core.types import digest_of
 from engine.stats.multi_reader import Trials, difference
 from engine.store.tables import within
-from engine.surgery.filters.cut import widths_after
+from engine.surgery.filters.graph import widths_after
 from engine.surgery.ranking import TOLERANCE
 from engine.tracks.fair_training.arms import SPARSITY, FairArm, compared, surface_shards
 from engine.tracks.fair_training.context import FairContext, FairShard
@@ -421,8 +420,8 @@ def _kept(
 
     Those of the cut model where filters are cut; of the whole model, with zeros, otherwise.
     """
-    from engine.surgery.filters.cut import arrays_of
-    from engine.tracks.fair_training.measurements._work import model_of
+    from engine.surgery.filters.graph import arrays_of
+    from engine.tracks.fair_training.measurements.trained import model_of
 
     if request.train is not None:
         yield DENSE, fitted(context)

@@ -3,42 +3,49 @@ with."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from engine.core import words
+from engine.core.types import Values
 from engine.report import phrasing
-from engine.report.charts import (
-    classifier_along,
-    classifier_groups,
-    filter_layers,
-    flips,
-    levelling,
-    pareto,
-)
+from engine.report.charts import by_group, filter_layers, flips, metric_curve, pareto
 from engine.report.charts.panel import Choice
-from engine.report.classifier_telling import CHANCE, groups, harm, unlearned
-from engine.report.classifier_telling import more as of_any
-from engine.report.classifier_track import BINDING_IMAGES, ClassifierTrack, in_order, middle
-from engine.report.contract import Handout, Level, MainCharts, Reading, Shelf, Telling, View, given
+from engine.report.classifier_track import (
+    BINDING_IMAGES,
+    CHANCE,
+    PARTS,
+    ClassifierTrack,
+    flags,
+    groups,
+    harm,
+    in_order,
+    middle,
+    pareto_question,
+    unlearned,
+)
+from engine.report.classifier_track import more as of_any
+from engine.report.contract import (
+    Charts,
+    Comparison,
+    Front,
+    Handout,
+    Level,
+    Reading,
+    Screens,
+    Telling,
+    View,
+    Ways,
+    given,
+)
 from engine.report.palette import Style, style_of
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.fair_training import words as own
-from engine.tracks.fair_training.checkpoint import write_fair_mask
-from engine.tracks.fair_training.panels import (
-    curve,
-    differences,
-    effort,
-    saved,
-    surface,
-    tradeoff,
-    training_curves,
-)
-from engine.tracks.fair_training.panels.lookup import (
+from engine.tracks.fair_training.panels import curve, differences, effort, training_curves
+from engine.tracks.fair_training.panels.curve import (
     FILTERS,
     LOOKS,
     WEIGHTS,
@@ -71,13 +78,13 @@ INVENTED = {"avatars": DRAWN, "avatars-gap": DRAWN}
 """Axes of the faces that the project draws itself."""
 
 
-def does(run: Run, variant: Mapping[str, Any]) -> str:
+def does(run: Run, variant: Values) -> str:
     if not variant["n_cut"]:
         return f"Training on without a cut ({words.method_name(variant['method'])})"
     return f"Training with {track_of(run).cut_of(run, variant)} cut"
 
 
-def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
+def more(run: Run, choice: Choice, variant: Values) -> str:
     """That zeros save nothing, and that another axis was trained for."""
     found = [own.NOT_FASTER] if variant.get("units") == WEIGHTS and variant["n_cut"] else []
     if choice.measured != fair_axis(run) and variant["variant"] != "dense":
@@ -118,23 +125,19 @@ class Fair(ClassifierTrack):
         first=lambda levels: middle(levels, 0.0),
     )
     pages = ("training", "examples", "picture")
-    tabs = {"examples": ("changed.IMAGES",)}
-    questions = {
-        "summary": "Trained to be sparse and fair: who pays, and how sure are we?",
-        "examples": "Which images changed class?",
-        "trade_off": "What does a smaller gap between subgroups cost?",
-    }
+    screens = Screens(
+        {"examples": ("changed.IMAGES",)},
+        {
+            "summary": "Trained to be sparse and fair: who pays, and how sure are we?",
+            "examples": "Which images changed class?",
+            "trade_off": "What does a smaller gap between subgroups cost?",
+        },
+    )
     readings = ("accuracy", DEGRADATION, "auc")
     line_labels = False
-    flag_symbol = "x"
-    views = {
-        "test": View("Mean of seeds (reported)", "test", False, "the mean over seeds"),
-        "trials": View("Every seed and λ", "test", True, "every seed and every λ beside the means"),
-    }
-    uncut = ("dense-tuned", "dense-fair")
-    measures = "classes of images, by group"
-    binding = BINDING
-    flags_said = FLAGGED
+    ways = Ways(uncut=("dense-tuned", "dense-fair"))
+    comparison = Comparison(BINDING, PARTS, ("images used", "data"), "classes of images, by group")
+    flags = flags("seed", FLAGGED)
     how_made = (own.MADE_ON_FAIR, words.NULL_BAND, own.INTERVALS_SEEDS, own.SURROGATE)
     more_limits = (
         ("Training aimed at fairness on the first axis only; the others were only measured."),
@@ -144,7 +147,6 @@ class Fair(ClassifierTrack):
         ),
         own.NOT_FASTER,
     )
-    counted = ("images used", "data")
     columns = {
         "method": "method",
         "sparsity": "share asked",
@@ -156,14 +158,24 @@ class Fair(ClassifierTrack):
         "speedup": "speedup by FLOPs",
         "degenerate": "degenerate seeds",
     }
-    marks = {
-        "method": "method",
-        "sparsity": "share asked",
-        "realised": "share cut",
-        "units": "of",
-        "strength": "λ",
-        "degenerate": "degenerate seeds",
-    }
+    front = Front(
+        pareto_question,
+        {
+            "test": View("Mean of seeds (reported)", "test", False, "the mean over seeds"),
+            "trials": View(
+                "Every seed and λ", "test", True, "every seed and every λ beside the means"
+            ),
+        },
+        {
+            "method": "method",
+            "sparsity": "share asked",
+            "realised": "share cut",
+            "units": "of",
+            "strength": "λ",
+            "degenerate": "degenerate seeds",
+        },
+        at_level=True,
+    )
     handout = Handout(
         mask=(
             "Filters: which to cut, the model's hash, and the history that replays the cut. "
@@ -179,14 +191,44 @@ class Fair(ClassifierTrack):
         checkpoint_wait=(
             "Building the model, loading its weights, comparing its answers with those stored …"
         ),
+        loading=(
+            "Filters cut: this folder loads with"
+            " `engine.surgery.filters.replay.load_cut_classifier(folder)`, which builds"
+            " {model[architecture]}, cuts it as `mask.json` says, and fills in `cut.safetensors`."
+            "\n\nWeights cut: it loads with"
+            " `engine.models.load_image_classifier.load_classifier(folder)`; the zeros are in the"
+            " weights, and the model is as large and as fast as before."
+        ),
     )
     telling = TELLING
 
-    main_charts = MainCharts(
-        classifier_groups.paid_by_group,
-        classifier_along.gap_along,
-        classifier_along.quality_along,
-        (levelling.levelling_down, differences.bifp_against, saved.saved),
+    charts = Charts(
+        by_group.paid_by_group,
+        metric_curve.gap_along,
+        metric_curve.quality_along,
+        (by_group.levelling_down, differences.bifp_against, curve.saved),
+        (
+            curve.fair_curve,
+            differences.bifp_against,
+            given(
+                lambda run, choice: not differences.against(run, choice).empty, differences.widths
+            ),
+            by_group.paid_by_group,
+            by_group.levelling_down,
+            pareto.pareto,
+            flips.flips,
+            given(differences.has_tradeoff, differences.tradeoff),
+        ),
+        (
+            metric_curve.quality_along,
+            effort.effort,
+            training_curves.training,
+            filter_layers.layer_survival,
+            filter_layers.layers_by_speedup,
+            given(training_curves.has_surface, training_curves.surface),
+            given(training_curves.has_path, training_curves.path),
+            curve.saved,
+        ),
     )
 
     def reading(self, name: str) -> Reading:
@@ -214,33 +256,33 @@ class Fair(ClassifierTrack):
             return [
                 name
                 for name in methods
-                if is_ablation(name) or name.startswith("bifp") or name in self.uncut
+                if is_ablation(name) or name.startswith("bifp") or name in self.ways.uncut
             ]
         return [name for name in methods if not is_ablation(name)]
 
-    def cut_of(self, run: Run, variant: Mapping[str, Any]) -> str:
+    def cut_of(self, run: Run, variant: Values) -> str:
         units, realised = str(variant.get("units") or FILTERS), float(variant["realised"])
         of = (
-            self.total(run)
+            run.n_units
             if units == FILTERS or not realised
             else round(float(variant["n_cut"]) / realised)
         )
         return f"{variant['n_cut']:,.0f} of {of:,} {units}"
 
-    def label(self, variant: Mapping[str, Any]) -> str:
+    def label(self, variant: Values) -> str:
         name = words.method_name(variant["method"])
         return (
             name
-            if variant["method"] in self.uncut
+            if variant["method"] in self.ways.uncut
             else f"{name}, {self.level.say(variant['sparsity'])} cut"
         )
 
-    def mark(self, variant: Mapping[str, Any]) -> str:
+    def mark(self, variant: Values) -> str:
         """λ where it is a point of the sweep, and the seed."""
         swept = f", λ = {variant['strength']:g}" if variant.get("role") == "tradeoff" else ""
         return f"{swept}{super().mark(variant)}"
 
-    def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
+    def amount(self, run: Run, variant: Values) -> str:
         if not variant["n_cut"]:
             return "nothing"
         asked, realised = (
@@ -249,7 +291,7 @@ class Fair(ClassifierTrack):
         of = " of FLOPs" if variant.get("units") == FILTERS and equal_of(run) != FILTERS else ""
         return f"{self.cut_of(run, variant)} ({realised}{of}; asked {asked})"
 
-    def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
+    def reached(self, run: Run, variant: Values) -> str:
         if not variant["n_cut"]:
             return "nothing cut"
         faster = (
@@ -266,47 +308,6 @@ class Fair(ClassifierTrack):
 
     intervals = own.INTERVALS_SEEDS
 
-    axis_panels = (
-        curve.fair_curve,
-        differences.bifp_against,
-        given(lambda run, choice: not differences.against(run, choice).empty, differences.widths),
-        classifier_groups.paid_by_group,
-        levelling.levelling_down,
-        pareto.pareto,
-        flips.flips,
-        given(tradeoff.has_tradeoff, tradeoff.tradeoff),
-    )
-
-    shared_panels = (
-        classifier_along.quality_along,
-        effort.effort,
-        training_curves.training,
-        filter_layers.layer_survival,
-        filter_layers.layers_by_speedup,
-        given(surface.has_surface, surface.surface),
-        given(surface.has_path, surface.path),
-        saved.saved,
-    )
-
-    def loading(self, run: Run) -> list[str]:
-        model = run.meta["model"]
-        return [
-            (
-                "Filters cut: this folder loads with"
-                " `engine.surgery.filters.replay.load_cut_classifier(folder)`, which builds"
-                f" {model['architecture']}, cuts it as `mask.json` says, and fills in"
-                " `cut.safetensors`."
-            ),
-            "",
-            (
-                "Weights cut: it loads with"
-                " `engine.models.load_image_classifier.load_classifier(folder)`; the zeros are in"
-                " the weights, and the model is as large and as fast as before."
-            ),
-            "",
-            self.origin(run),
-        ]
-
     def settings(self, run: Run) -> list[tuple[str, Any]]:
         targets = run.meta.get("targets") or {}
         shares = run.meta["data"].get("group_shares") or {}
@@ -321,17 +322,3 @@ class Fair(ClassifierTrack):
                 {words.group_name(name): round(float(value), 4) for name, value in shares.items()},
             )
         ]
-
-    write_mask = staticmethod(write_fair_mask)
-
-    def write_checkpoint(
-        self, run: Run, variant: dict[str, Any], folder: Path, base: str | None
-    ) -> list[Path]:
-        from engine.tracks.fair_training.checkpoint import (
-            write_fair_checkpoint,
-        )  # late: it loads torch
-
-        return self.written(write_fair_checkpoint, run, variant, folder, base)
-
-    def shelves(self) -> Iterator[Shelf]:
-        return iter(())

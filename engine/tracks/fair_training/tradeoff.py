@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from engine.classifiers.gaps import Band, Exchange, band
-from engine.classifiers.groups import RESULTS, Arm
+from engine.classifiers.groups import RESULTS, Arm, Band, Exchange, band
 from engine.stats.gap_of_means import at_ends, gaps_of_means
 from engine.stats.multi_reader import Estimate, Trials, difference, level
 from engine.stats.pareto import front, hypervolume

@@ -4,17 +4,17 @@ stored."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from engine.classifiers.images.checkpoint import dense_classifier, record_of, write_cut
 from engine.classifiers.tables import first_repeat, kept_weights
 from engine.core.errors import Fault, RequestError
+from engine.core.types import Values
 from engine.store.runs import Run
-from engine.surgery.record import FilterRecord, write_filter_mask
+from engine.surgery.record import FilterRecord
 
 
-def write_filter_checkpoint(
-    run: Run, variant: dict[str, Any], folder: Path, base: str | None = None
+def write_checkpoint(
+    run: Run, variant: Values, folder: Path, base: str | None = None
 ) -> list[Path]:
     """Below `folder`: cut.safetensors, mask.json, model.json (loads with `load_cut_classifier`),
     agreement.json.
@@ -28,7 +28,7 @@ def write_filter_checkpoint(
     return write_cut(
         run,
         trial["variant"],
-        filter_record(run, trial),
+        mask_record(run, trial),
         dense_classifier(run, base),
         arrays,
         folder,
@@ -39,7 +39,7 @@ def write_filter_checkpoint(
 # that replays the cut.
 
 
-def filter_record(run: Run, variant: dict[str, Any]) -> FilterRecord:
+def mask_record(run: Run, variant: Values) -> FilterRecord:
     """The record of one trial's row of the variants table. RequestError for a row that is no trial,
     or cuts nothing."""
     if not variant["cut"] or not variant["n_cut"]:
@@ -70,8 +70,3 @@ def filter_record(run: Run, variant: dict[str, Any]) -> FilterRecord:
     return record_of(
         run, variant, method=base, loss=str(variant["loss"]), settings=settings, **speedups
     )
-
-
-def write_trial_mask(run: Run, variant: dict[str, Any], path: Path) -> Path:
-    """mask.json of one trial, as `apply` reads it."""
-    return write_filter_mask(path, filter_record(run, variant))

@@ -11,6 +11,7 @@ from typing import Any
 from engine.audit.command_line import pairs_of
 from engine.audit.fields import HOW, Offer, Values, asked, attempt, checked, is_number
 from engine.audit.request import MORE, spelled, versions_of
+from engine.classifiers.groups import MULTI_CLASS, OVO, OVR
 from engine.classifiers.images.context import ImageSettings, ImageShard
 from engine.classifiers.images.request import (
     IMAGE_RECIPE,
@@ -22,7 +23,6 @@ from engine.classifiers.images.request import (
     recipe_faults,
     recipe_of,
 )
-from engine.classifiers.metrics import MULTI_CLASS, OVO, OVR
 from engine.classifiers.tables import Repeats
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import Setting

@@ -3,39 +3,369 @@ measure, write."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from engine.audit.session import Session, Tables
+from engine.audit.request import Growth
+from engine.audit.session import Executor, Grown, Session, Tables, timed
 from engine.classifiers.audit import ClassifierAudit, kept_in
-from engine.classifiers.groups import group_warnings
-from engine.classifiers.images.context import ImageContext, ImageShard
-from engine.classifiers.images.dense import data_meta, dense_phases, model_meta, starting_model
-from engine.classifiers.images.request import recipe_of
-from engine.classifiers.metrics import OVR
+from engine.classifiers.groups import OVR, GroupMeasure, arm_difference, degenerate, group_warnings
+from engine.classifiers.groups import Arm as MeasuredArm
+from engine.classifiers.images.context import DENSE, TEST, ImageContext, ImageShard
+from engine.classifiers.images.dense import (
+    cost_row,
+    cut_and_proved,
+    data_meta,
+    dense_phases,
+    model_meta,
+    starting_model,
+)
+from engine.classifiers.images.request import CLASS_AXIS, recipe_of
 from engine.classifiers.tables import (
     brought_warnings,
+    curve_of,
+    curves_table,
+    differences_table,
+    fitted,
+    image_tables,
     input_notes,
+    kept_weights,
+    layers_table,
+    measured_arms,
     model_warnings,
+    over_repeats,
+    test_images,
     uncut_warnings,
+    variant_row,
+    weights_table,
 )
-from engine.core.types import Hooks
-from engine.store.runs import Store
-from engine.store.tables import where
+from engine.core.errors import Fault
+from engine.core.ids import rng
+from engine.core.types import FilterMask, Hooks, Values
+from engine.data.images.changes import CAT_AND_DOG, Artefact, Underrepresent, named_classes
+from engine.data.images.load import ImageSet
+from engine.models.runtime import with_backoff
+from engine.report.hand_sets import (
+    MOST_TRIED,
+    Chosen,
+    HandSet,
+    HandSets,
+    check_set,
+    chosen_of,
+    classifier_rows,
+    rows_of,
+    told_of,
+)
+from engine.resident.warm import Warm
+from engine.stats.multi_reader import Trials, difference, level
+from engine.store.runs import Run, Store
+from engine.store.tables import where, within
+from engine.surgery.filters.graph import masked_filters, widths_after, with_weights
+from engine.surgery.named import checked_filters, cut_of, filter_mask
 from engine.tracks.image_classifiers.measurements import image_measurements
 from engine.tracks.image_classifiers.measurements.trial import chosen_shard
 from engine.tracks.image_classifiers.request import (
     Arm,
     FilterPlan,
     ImagePlan,
+    ImageRequest,
     arms_of,
     loss_shares,
     validate_images,
 )
-from engine.tracks.image_classifiers.tables import filter_tables
-from engine.tracks.image_classifiers.words import FILTERS, in_units
+from engine.tracks.image_classifiers.words import (
+    FILTERS,
+    NO_EFFECTS,
+    NOT_RETRAINED,
+    in_units,
+    said,
+    units_of,
+)
+from engine.training.fit import probabilities
+
+# From finished trials to the tables of an image run. Their columns are described in
+# docs/TABLES.md.
+
+
+DIFFERENCES = ("auc", "accuracy", "auc_gap", "accuracy_gap")
+"""What is compared between an arm with the PW loss and the same method without."""
+DIFFERENCE_COLUMNS = (
+    "base",
+    "loss",
+    "speedup",
+    "axis",
+    "metric",
+    "group",
+    "value",
+    "low",
+    "high",
+    "p",
+    "n",
+    "n_trials",
+    "verdict",
+)
+PLAIN = "plain"
+
+
+def filter_tables(
+    audit: Session[FilterPlan, ImageContext], arms: Sequence[Arm]
+) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """All tables of the run, and sentences about the groups that a screen must show."""
+    context, request, check = audit.context, audit.request, audit.context.hooks.check
+    measure = GroupMeasure(
+        test_images(context),
+        context.start.classes,
+        request.axes,
+        context.answers(ImageShard("")).astype(np.float64),
+        multi_class=request.multi_class,
+    )
+    measured = measured_arms(context.answers, arms, measure, check)
+    variants = _variants(context, arms)
+    tables = image_tables(
+        context, arms, measure, measured, variants, _masks(context, arms), arms, check
+    )
+    tables["arm_differences"] = differences_table(_differences(measured), DIFFERENCE_COLUMNS)
+    tables["scores"] = _scores(context, arms)
+    tables["curves"] = _curves(context, request, arms)
+    if sound := [
+        found.results
+        for arm, mine in measured.items()
+        if (found := mine.without_degenerate(arm.pooled))
+    ]:
+        tables["without_degenerate"] = pd.concat(sound, ignore_index=True)
+    by_name = {DENSE: measure.dense_arm, **{arm.pooled: mine for arm, mine in measured.items()}}
+    affected = affected_table(affected_classes(request, context.images), by_name)
+    if len(affected):
+        tables["affected"] = affected
+    if request.loss_share:
+        tables["loss_share"] = _loss_shares(context, request)
+    weights = weights_table(_weights(context, request, arms))
+    if len(weights):
+        tables["weights"] = weights
+    return tables, list(measure.notes)
+
+
+def _differences(measured: Mapping[Arm, MeasuredArm]) -> Iterator[pd.DataFrame]:
+    """Every arm with the PW loss, or with one of its parts, against the same method with the plain
+    loss: all images, then gaps."""
+    plain = {(arm.method, arm.speedup): mine for arm, mine in measured.items() if arm.loss == PLAIN}
+    for arm, mine in measured.items():
+        if arm.loss != PLAIN and (arm.method, arm.speedup) in plain:
+            table = arm_difference(mine, plain[arm.method, arm.speedup])
+            yield table[table["metric"].isin(DIFFERENCES)].assign(
+                base=arm.method, loss=arm.loss, speedup=arm.speedup, n_trials=arm.n_trials
+            )
+
+
+def _variants(context: ImageContext, arms: Sequence[Arm]) -> pd.DataFrame:
+    """The dense model, then every arm with its trials."""
+    rows = [_row(DENSE, DENSE, "", "", 1.0, achieved=1.0, flops=context.graph.flops())]
+    for arm in arms:
+        trials = [_trial_row(context, arm, shard) for shard in arm.shards()]
+        rows += [_pooled_row(arm, trials), *trials]
+    return pd.DataFrame(rows)
+
+
+def _row(
+    name: str, method: str, base: str, loss: str, speedup: float, **more: Any
+) -> dict[str, Any]:
+    usual = {
+        "met": True,
+        "cut": "{}",
+        "history": "[]",
+        "mask_digest": "",
+        "max_logit_difference": 0.0,
+    }
+    first = {"base": base, "loss": loss, "speedup": speedup}
+    return variant_row(name, method, first, **{**usual, **more})
+
+
+def _arm_row(arm: Arm, name: str, **more: Any) -> dict[str, Any]:
+    return _row(name, arm.name, arm.method, arm.loss, arm.speedup, **more)
+
+
+def _trial_row(context: ImageContext, arm: Arm, shard: ImageShard) -> dict[str, Any]:
+    arrays, plain = context.without_weights(shard)
+    mask = context.graph.mask(arrays["keep"])
+    return _arm_row(
+        arm,
+        arm.id_of(shard),
+        achieved=context.graph.flops() / plain["flops"],
+        flops=plain["flops"],
+        sparsity=mask.sparsity,
+        realised=mask.sparsity,
+        n_cut=mask.n_cut,
+        seed=shard.trial,
+        pooled=arm.pooled,
+        chosen=False,
+        degenerate=int(degenerate(arrays["probabilities"])),
+        met=plain["met"],
+        cut=json.dumps(mask.to_dict()),
+        history=json.dumps(plain["history"]),
+        mask_digest=mask.digest,
+        max_logit_difference=plain["max_logit_difference"],
+    )
+
+
+def _pooled_row(arm: Arm, trials: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The row that stands for all trials: means, and the largest difference of logits."""
+    return _arm_row(
+        arm,
+        arm.pooled,
+        **over_repeats(trials, "achieved", "flops", "sparsity", "realised"),
+        n_cut=int(round(float(np.mean([row["n_cut"] for row in trials])))),
+        met=all(row["met"] for row in trials),
+        history="",
+    )
+
+
+def _scores(context: ImageContext, arms: Sequence[Arm]) -> pd.DataFrame:
+    """One row per filter of every trial: what the method gave it, and whether it stayed."""
+    layer = context.graph.group_of
+    starts = np.array([group.start for group in context.graph.groups])
+    names = np.array([group.root for group in context.graph.groups], dtype=object)
+    units = np.arange(context.graph.total)
+    parts = []
+    for arm in arms:
+        for shard in arm.shards():
+            arrays, _ = context.without_weights(chosen_shard(shard))
+            parts.append(
+                pd.DataFrame(
+                    {
+                        "unit": units,
+                        "layer": layer,
+                        "group": names[layer],
+                        "filter": units - starts[layer],
+                        "method": arm.name,
+                        "speedup": shard.speedup,
+                        "seed": shard.trial,
+                        "value": arrays["scores"].astype(np.float32),
+                        "kept": arrays["keep"].astype(bool),
+                    }
+                )
+            )
+    return pd.concat(parts, ignore_index=True)
+
+
+def _masks(context: ImageContext, arms: Sequence[Arm]) -> dict[str, Sequence[tuple[str, int, int]]]:
+    """Widths of every group after the cut, by trial."""
+    return {
+        arm.id_of(shard): widths_after(
+            context.graph.mask(context.without_weights(shard)[0]["keep"])
+        )
+        for arm in arms
+        for shard in arm.shards()
+    }
+
+
+def _curves(context: ImageContext, request: ImageRequest, arms: Sequence[Arm]) -> pd.DataFrame:
+    """Loss by epoch of every fit, and by iteration of every pruning."""
+    named = [(ImageShard("dense_weights"), DENSE, "train")] if request.train is not None else []
+    for arm in arms:
+        for shard in arm.shards():
+            named += [
+                (chosen_shard(shard), arm.id_of(shard), "prune"),
+                (shard, arm.id_of(shard), "retrain"),
+            ]
+    parts = (
+        curve_of(context.without_weights(shard)[0], name, phase) for shard, name, phase in named
+    )
+    return curves_table(parts, ("variant", "phase", "step", "loss", "flops"))
+
+
+def _loss_shares(context: ImageContext, request: ImageRequest) -> pd.DataFrame:
+    parts = [
+        table.rename(columns={"loss": "nats"}).assign(
+            method=arm.name, base=arm.method, loss=arm.loss, trial=shard.trial
+        )
+        for arm, shards in loss_shares(request).items()
+        for shard, table in zip(shards, context.fetch(shards), strict=True)
+    ]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _weights(
+    context: ImageContext, request: ImageRequest, arms: Sequence[Arm]
+) -> Iterator[tuple[str, Mapping[str, np.ndarray]]]:
+    """Tensors by variant, of those models whose weights the request keeps."""
+    if request.train is not None:
+        yield DENSE, fitted(context)
+    for arm in arms:
+        for shard in arm.shards():
+            if request.keep_weights == "all" or (
+                request.keep_weights == "first" and shard.trial == 0
+            ):
+                yield arm.id_of(shard), within(context.fetch_arrays(shard)[0], "weights/")
+
+
+ABOUT = {Underrepresent.name: ("classes", CAT_AND_DOG), Artefact.name: ("cls", CAT_AND_DOG[1:])}
+"""By change: the setting that names classes, and the places of those it means where none is named.
+"""
+
+
+def affected_classes(request: ImageRequest, images: ImageSet) -> tuple[str, ...]:
+    """Classes that the changes of a request are about, each once."""
+    found: list[str] = []
+    for change in request.changes:
+        if change["name"] in ABOUT:
+            setting, places = ABOUT[change["name"]]
+            found += named_classes(change["name"], images, change.get(setting, ""), places)
+    return tuple(dict.fromkeys(found))
+
+
+def affected_table(classes: tuple[str, ...], arms: Mapping[str, MeasuredArm]) -> pd.DataFrame:
+    """Mean of the affected classes' AUC, each against the rest: a row per variant, with the change
+    against the dense.
+
+    arms: by the id of the variant, "dense" among them. Empty where classes are no axis of the
+    audit.
+    """
+    dense, rows = _mean(arms["dense"], classes), []
+    for name, arm in arms.items():
+        mine = _mean(arm, classes)
+        if mine is None or dense is None:
+            continue
+        shown = level(mine)
+        row = {
+            "variant": name,
+            "classes": ", ".join(classes),
+            "value": shown.value[0],
+            "low": shown.low[0],
+            "high": shown.high[0],
+            "n_trials": len(mine.numbers),
+        }
+        change = difference(mine, dense) if name != "dense" else None
+        ends = (
+            [np.nan] * 4
+            if change is None
+            else [change.value[0], change.low[0], change.high[0], change.p[0]]
+        )
+        rows.append(
+            {**row, **dict(zip(("delta", "delta_low", "delta_high", "delta_p"), ends, strict=True))}
+        )
+    return pd.DataFrame(rows)
+
+
+def _mean(arm: MeasuredArm, classes: tuple[str, ...]) -> Trials | None:
+    """The mean AUC of the classes as one cell; None where they were not measured."""
+    cells = arm.measure.cells
+    mine = (cells["axis"] == CLASS_AXIS) & (cells["metric"] == "auc") & cells["group"].isin(classes)
+    places = cells.index[mine]
+    if not len(places):
+        return None
+    trials = arm.trials
+    return Trials(
+        trials.numbers,
+        trials.values[:, places].mean(axis=1, keepdims=True),
+        trials.draws[..., places].mean(axis=-1, keepdims=True),
+        np.ones(1, dtype=bool),
+        trials.units[places].sum(keepdims=True),
+    )
+
 
 ImageAudit = Session[FilterPlan, ImageContext]
 
@@ -170,3 +500,149 @@ def _trials(variants: pd.DataFrame) -> list[str]:
             f" by up to {100 * worst:.1f} %: no exchange of filters was found."
         )
     return found
+
+
+# More of a finished audit: filters that a person chose, silenced in the dense model, measured
+# group by group.
+#
+# Nothing is trained again, unlike for the audit's own variants. A set is tried on validation
+# images, or on training images where there are none, before it is measured on test images. Then
+# it is also cut for real, proved to be the masked model, and costs what that costs. What comes
+# out is an addition to the run (engine/store/runs.py). No torch until something is measured.
+
+
+def chosen_filters(run: Run, request: Growth) -> tuple[Chosen, str]:
+    """The set that a growth asks of a run, and the split of its images. RequestError where there is
+    none."""
+    level = Fault(
+        "speedup",
+        "of an image classifier's method is trained: it is asked as an audit with one level more.",
+        f"Give {units_of(run)}, or start the audit again with the speedup added.",
+    )
+    check_set(run, request, level, int(run.meta["model"]["n_filters"]))
+    units = checked_filters(run, request.units)
+    return chosen_of(run, request, filter_mask(run, units), units, lambda row: cut_of(run, row))
+
+
+def _measured(
+    grown: Grown, store: Store, hooks: Hooks, executor: Executor, warm: Warm | None
+) -> tuple[Session[Any, Any], HandSet]:
+
+    return measured_filters(grown, store, hooks, executor, warm)
+
+
+HAND = HandSets("image_id", chosen_filters, _measured)
+grow, check_growth = HAND.grow, HAND.check
+
+
+def told(before: Run, after: Run, growth: Growth) -> Values:
+    """As `told_of` says it; nothing is predicted."""
+    chosen, split = chosen_filters(after, growth)
+    notes = [said(before, text) for text in (NOT_RETRAINED, NO_EFFECTS)]
+    rows = classifier_rows(after, growth, chosen.name, split, None)
+    return told_of(before, after, split, {chosen.name: chosen.mask.to_dict()}, rows, notes)
+
+
+# What the dense model of an audit answers without filters that a person chose, and what these
+# answers are worth.
+
+
+AT_ONCE = 1000
+"""Images between two reports of progress."""
+
+
+def measured_filters(
+    grown: Grown, store: Store, hooks: Hooks, executor: Executor, warm: Warm | None
+) -> tuple[ImageAudit, HandSet]:
+    """The set on its split's images, with the dense model's answers; on test images it is also cut
+    for real."""
+    name = f"image classifier of {grown.run.id} {store.root}"
+    audit = AUDIT.reopened(
+        grown.plan, store, hooks, executor, warm, name, lambda one: 8 * one.start.n_parameters
+    )
+    context, chosen = audit.context, grown.variants[0]
+    if context.settings.train is not None:  # the audit fitted it, and kept its weights
+        context.dense = with_weights(context.start, kept_weights(grown.run, "dense"))
+    places = tried_rows(context, grown.split)
+    images = context.images.table.iloc[places].reset_index(drop=True)
+    stored = _dense(context, grown.split)
+    dense = _answers(audit, places, None) if stored is None else stored
+    answers = _answers(audit, places, chosen.mask)
+    with timed(audit.progress, "statistics", "groups and intervals"):
+        measure = GroupMeasure(
+            images,
+            context.start.classes,
+            audit.request.axes,
+            dense,
+            split=grown.split,
+            multi_class=audit.request.multi_class,
+        )
+        rows = rows_of(measure.dense(), measure.variant([answers]), chosen.name, (0,))
+    flops = float(context.graph.flops(chosen.mask.keep()))
+    speedup = float(context.graph.flops()) / flops
+    columns = {
+        "speedup": speedup,
+        "achieved": speedup,
+        "flops": flops,
+        "cut": json.dumps(chosen.mask.to_dict()),
+    }
+    tables: dict[str, pd.DataFrame] = {}
+    if grown.split == TEST:
+        more, tables = _cut(audit, grown)
+        columns |= more
+    return audit, HandSet(images, {0: dense}, {0: answers}, rows, columns, **tables)
+
+
+def tried_rows(context: ImageContext, split: str) -> np.ndarray:
+    """Positions of a split's images in the table of images, [n] int: of another than test at most
+    MOST_TRIED, drawn once and for all."""
+    rows = context.rows(split)
+    if split == TEST or len(rows) <= MOST_TRIED:
+        return rows
+    return np.sort(
+        rng("tried images", context.settings.first_seed, split).permutation(rows)[:MOST_TRIED]
+    )
+
+
+def _dense(context: ImageContext, split: str) -> np.ndarray | None:
+    """What the audit stored of the dense model's answers to these images, None where nothing."""
+    if split != TEST or not context.kept(ImageShard("dense_answers")):
+        return None
+    return context.answers(ImageShard("")).astype(np.float64)
+
+
+def _answers(audit: ImageAudit, places: np.ndarray, mask: FilterMask | None) -> np.ndarray:
+    """Answers to some images with filters silenced, [images, classes] float64; not kept: it takes
+    seconds."""
+    context, parts = audit.context, []
+    model, read = context.dense, context.images.read
+    what = "the dense model" if mask is None else "the model without these filters"
+    for start in range(0, len(places), AT_ONCE):
+        part = places[start : start + AT_ONCE]
+        with timed(audit.progress, "measure", f"{what}, image {start} of {len(places)}"):
+
+            def run(batch: int, part: np.ndarray = part) -> np.ndarray:
+                return probabilities(
+                    model.model, part, read, model.prepared, batch, context.hooks.check
+                ).numpy()
+
+            with masked_filters(model, context.graph, mask or FilterMask(context.graph.widths)):
+                parts.append(with_backoff(run, context.settings.batch))
+    return np.concatenate(parts).astype(np.float64)
+
+
+def _cut(audit: ImageAudit, grown: Grown) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
+    """The set cut for real and proved to be the masked model: what its row says of that, its cost
+    and the widths it leaves."""
+    context, chosen = audit.context, grown.variants[0]
+    with timed(audit.progress, "cut", "and compare with the masked model"):
+        small, history, agreement = cut_and_proved(context, context.dense, chosen.mask, chosen.name)
+        apart = agreement.max_logit_difference
+        costs = cost_row(context, small).assign(
+            variant=chosen.name, max_logit_difference=apart, agrees=True
+        )
+    layers = layers_table({f"{chosen.name}#0": widths_after(chosen.mask)})
+    return (
+        {"history": json.dumps(history), "max_logit_difference": apart},
+        {"costs": costs, "layers": layers},
+    )

@@ -4,14 +4,31 @@ at every speedup."""
 from __future__ import annotations
 
 import math
+from functools import partial
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from engine.classifiers.audit import Evaluation, evaluation
+from engine.classifiers.groups import OVO, GroupMeasure
+from engine.classifiers.images.request import (
+    CLASS_AXIS,
+    inspected,
+    outputs_of,
+    own_axes,
+    usual_axes,
+)
+from engine.classifiers.outputs import in_order_of
+from engine.classifiers.tables import input_notes
+from engine.classifiers.verification import again_from_answers, again_from_tried, pooled_are_means
+from engine.core.errors import Fault, RequestError, unknown
 from engine.core.words import AXES
-from engine.report.summaries import Summary, ends, number, paid_most
+from engine.data.images.load import SPLITS, ImageAsk, load_images
+from engine.report.summary import Summary, ends, number, paid_most
 from engine.store.runs import Run
 from engine.store.tables import where
-from engine.tracks.image_classifiers.panels.lookup import missed
+from engine.tracks.image_classifiers.panels.speedup import missed
 
 
 class Filters(Summary):
@@ -57,3 +74,83 @@ def _gap(row: pd.Series | None) -> str:
         f"gap {row.value:.3f} {ends(row.low, row.high, '.3f')}  {change:<24}  null"
         f" {number(row.null_high, '.3f')}"
     )
+
+
+# What can be asked of an image classifier or a run of one.
+#
+# What a model is; what it is worth on images, without pruning anything; whether a run's numbers
+# follow from its stored answers, computed again, plainly.
+
+
+__all__ = ["evaluate", "inspected", "recomputed"]
+
+
+def evaluate(
+    model: str,
+    weights: str | None,
+    data: str,
+    target: str | None,
+    axes: tuple[str, ...],
+    split: str,
+    max_images: int | None,
+    device: str,
+    classes: tuple[str, ...] = (),
+    size: int | None = None,
+) -> Evaluation:
+    """The measures of a classifier on one split. RequestError where the model, the images or the
+    split are wrong.
+
+    classes: of the images, in the order of the model's outputs; () as its files name them. size:
+    side of the images in pixels; None: the model's.
+    """
+    from engine.models.load_image_classifier import load_classifier
+    from engine.models.runtime import with_backoff
+    from engine.surgery.filters.replay import is_cut_folder, load_cut_classifier
+    from engine.training.fit import probabilities
+
+    if split not in SPLITS:
+        raise RequestError(unknown("split", split, SPLITS))
+    axes = own_axes(data, axes) or usual_axes({"data": data, "target": target})
+    if is_cut_folder(model):
+        if size is not None:
+            raise RequestError(
+                Fault("size", "a cut model keeps the size that it was cut at.", "Leave it out.")
+            )
+        classifier = load_cut_classifier(model, device)
+    else:
+        classifier = load_classifier(model, weights, device=device, size=size)
+    groups = tuple(
+        dict.fromkeys(part for axis in axes for part in axis.split("+") if part != CLASS_AXIS)
+    )
+    ask = ImageAsk(target, groups, classifier.size, max_images, prepare=classifier.processor)
+    images = load_images(data, ask)
+
+    def answered(rows: np.ndarray, batch: int = 256) -> np.ndarray:
+        return probabilities(
+            classifier.model, rows, images.read, classifier.prepared, batch
+        ).numpy()
+
+    images = in_order_of(images, outputs_of(model, classifier.classes), classes, answered)
+    rows = images.rows(split)
+    if not len(rows):
+        raise RequestError(
+            Fault("split", f"{images.name} has no {split} images.", "Choose another split.")
+        )
+    answers = with_backoff(partial(answered, rows), 256)
+    table = images.table.iloc[rows].reset_index(drop=True)
+    measure = GroupMeasure(table, images.classes, axes, answers.astype(np.float64), split=split)
+    notes = [*input_notes(images, classifier.notes), *measure.notes]
+    return evaluation(model, images.name, measure, notes)
+
+
+def recomputed(run: Run) -> list[dict[str, Any]]:
+    """One check per metric: the largest difference between what is stored and what scikit-learn
+    finds."""
+    images = run.table("images").set_index("image_id")
+    multi_class = run.meta["request"].get(
+        "multi_class", OVO
+    )  # runs from before there was a choice do not say
+    checks = again_from_answers(
+        run.table("results"), run.table("predictions"), images, "image_id", multi_class
+    )
+    return [*checks, *again_from_tried(run, "image_id", multi_class), pooled_are_means(run)]

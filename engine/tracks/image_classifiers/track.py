@@ -6,35 +6,48 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from engine.core import words
 from engine.core.errors import RequestError
+from engine.core.types import Values
 from engine.models import catalog
 from engine.models.config_file import LARGEST
 from engine.report import phrasing
-from engine.report.charts import (
-    classifier_along,
-    classifier_groups,
-    cost,
-    filter_layers,
-    flips,
-    levelling,
-    pareto,
+from engine.report.charts import by_group, cost, filter_layers, flips, metric_curve, pareto
+from engine.report.classifier_track import (
+    BINDING_IMAGES,
+    CHANCE,
+    PARTS,
+    ClassifierTrack,
+    flags,
+    groups,
+    harm,
+    in_order,
+    middle,
+    more,
+    pareto_question,
+    unlearned,
 )
-from engine.report.classifier_telling import CHANCE, groups, harm, more, unlearned
-from engine.report.classifier_track import BINDING_IMAGES, ClassifierTrack, in_order, middle
-from engine.report.contract import Handout, Level, MainCharts, Shelf, Telling, View, given
+from engine.report.contract import (
+    Charts,
+    Comparison,
+    Front,
+    Handout,
+    Level,
+    Screens,
+    Shelf,
+    Telling,
+    View,
+    given,
+)
 from engine.report.palette import Style
 from engine.store.runs import Run
 from engine.store.user_json import read_object
 from engine.tracks.image_classifiers import words as own
-from engine.tracks.image_classifiers.checkpoint import write_trial_mask
-from engine.tracks.image_classifiers.panels import bench, loss_share, pw, scores, speedup
-from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_of, arm_style
+from engine.tracks.image_classifiers.panels import bench, pw, scores, speedup
+from engine.tracks.image_classifiers.panels.speedup import PLAIN, PW, arm_of, arm_style
 from engine.tracks.image_classifiers.words import in_units, units_of
 
 STARS = "Stars mark speedups where a trial predicts one class only."
@@ -52,7 +65,7 @@ INVENTED = {"avatars": DRAWN, "avatars-gap": DRAWN}
 """Axes of the faces that the project draws itself."""
 
 
-def does(run: Run, variant: Mapping[str, Any]) -> str:
+def does(run: Run, variant: Values) -> str:
     return (
         f"Cutting {variant['n_cut']:.0f} of {int(run.meta['model']['n_filters'])} {units_of(run)}"
     )
@@ -61,6 +74,15 @@ def does(run: Run, variant: Mapping[str, Any]) -> str:
 TELLING = Telling(
     does, partial(groups, invented=INVENTED), harm, CHANCE, more=more, unlearned=unlearned
 )
+
+
+def shelves() -> Iterator[Shelf]:
+    yield Shelf(
+        "Image classifiers",
+        embedded_classifiers(),
+        "Any ResNet, VGG, EfficientNetV2 or MobileNetV2 with weights of your own works too:"
+        " name the architecture or a folder under “New audit”.",
+    )
 
 
 class Filters(ClassifierTrack):
@@ -91,23 +113,19 @@ class Filters(ClassifierTrack):
     )
     bench = bench.BENCH
     pages = ("filters", "bench", "examples", "picture")
-    tabs = {"examples": ("changed.IMAGES",)}
-    questions = {
-        "bench": "What if these filters are off?",
-        "summary": "If we cut these filters, who pays, and how sure are we?",
-        "examples": "Which images changed class?",
-        "trade_off": "What does a smaller gap between subgroups cost?",
-    }
+    screens = Screens(
+        {"examples": ("changed.IMAGES",)},
+        {
+            "bench": "What if these filters are off?",
+            "summary": "If we cut these filters, who pays, and how sure are we?",
+            "examples": "Which images changed class?",
+            "trade_off": "What does a smaller gap between subgroups cost?",
+        },
+    )
     readings = ("auc", "accuracy")
-    views = {
-        "test": View("Mean of trials (reported)", "test", False, "the mean over trials"),
-        "trials": View("Every trial", "test", True, "every trial beside the means"),
-    }
-    measures = "classes of images, by group"
-    binding = BINDING
-    flags_said = STARS
+    comparison = Comparison(BINDING, PARTS, ("images used", "data"), "classes of images, by group")
+    flags = flags("trial", STARS, "star")
     how_made: Sequence[str] = (own.MADE_ON_IMAGES, words.NULL_BAND, own.INTERVALS_IMAGES)
-    counted = ("images used", "data")
     columns = {
         "method": "method",
         "speedup": "target speedup",
@@ -116,12 +134,20 @@ class Filters(ClassifierTrack):
         "n_cut": "filters cut",
         "degenerate": "degenerate trials",
     }
-    marks = {
-        "method": "method",
-        "speedup": "target speedup",
-        "achieved": "achieved speedup",
-        "degenerate": "degenerate trials",
-    }
+    front = Front(
+        pareto_question,
+        {
+            "test": View("Mean of trials (reported)", "test", False, "the mean over trials"),
+            "trials": View("Every trial", "test", True, "every trial beside the means"),
+        },
+        {
+            "method": "method",
+            "speedup": "target speedup",
+            "achieved": "achieved speedup",
+            "degenerate": "degenerate trials",
+        },
+        at_level=True,
+    )
     handout = Handout(
         mask=(
             "Which filters to cut, how they were chosen, the model's hash, and the history that "
@@ -135,17 +161,43 @@ class Filters(ClassifierTrack):
         checkpoint_wait=(
             "Building the cut model, loading its weights, comparing its answers with those stored …"
         ),
+        loading=(
+            "This folder loads with"
+            " `engine.surgery.filters.replay.load_cut_classifier(folder)`: it builds"
+            " {model[architecture]}, cuts it as `mask.json` says, and fills in `cut.safetensors`."
+        ),
     )
     telling = TELLING
 
     def of_run(self, run: Run) -> Filters:
         return HEADS if units_of(run) == HEADS.many else self
 
-    main_charts = MainCharts(
-        classifier_groups.paid_by_group,
-        classifier_along.gap_along,
-        classifier_along.quality_along,
-        (levelling.levelling_down, classifier_groups.accuracy_by_group, cost.cost),
+    charts = Charts(
+        by_group.paid_by_group,
+        metric_curve.gap_along,
+        metric_curve.quality_along,
+        (by_group.levelling_down, by_group.accuracy_by_group, cost.cost),
+        (
+            by_group.paid_by_group,
+            by_group.levelling_down,
+            by_group.accuracy_by_group,
+            speedup.groups_along_speedup,
+            given(lambda run, choice: pw.has_affected(run), pw.affected),
+            pw.pw_difference,
+            metric_curve.gap_along,
+            pareto.pareto,
+            flips.flips,
+            given(lambda run, choice: len(pw.switches(run)) > 0, pw.ablation),
+            given(pw.has_loss_share, pw.loss_share),
+        ),
+        (
+            metric_curve.quality_along,
+            filter_layers.layer_survival,
+            filter_layers.layers_by_speedup,
+            scores.score_map,
+            speedup.speed,
+            cost.cost,
+        ),
     )
 
     def style(self, method: str, dark: bool = False) -> Style:
@@ -176,10 +228,10 @@ class Filters(ClassifierTrack):
     def by_hand_said(self, run: Run) -> str:
         return "one model"
 
-    def label(self, variant: Mapping[str, Any]) -> str:
+    def label(self, variant: Values) -> str:
         return f"{words.method_name(variant['method'])}, {phrasing.factor(variant['speedup'])}"
 
-    def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
+    def amount(self, run: Run, variant: Values) -> str:
         reached = (
             f"{phrasing.factor(variant['achieved'])} fewer FLOPs, asked"
             f" {phrasing.factor(variant['speedup'])}"
@@ -187,66 +239,11 @@ class Filters(ClassifierTrack):
         cut = f"{self.cut_of(run, variant)} ({phrasing.percent(variant['realised'])}; {reached})"
         return cut if variant["variant"] != "dense" else "nothing"
 
-    def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
+    def reached(self, run: Run, variant: Values) -> str:
         asked, got = phrasing.factor(variant["speedup"]), phrasing.factor(variant["achieved"])
-        return f"{got} (asked {asked}), {variant['n_cut']:.0f} of {self.total(run)} {self.many} cut"
+        return f"{got} (asked {asked}), {variant['n_cut']:.0f} of {run.n_units} {self.many} cut"
 
     intervals = own.INTERVALS_IMAGES
-
-    axis_panels = (
-        classifier_groups.paid_by_group,
-        levelling.levelling_down,
-        classifier_groups.accuracy_by_group,
-        speedup.groups_along_speedup,
-        given(lambda run, choice: loss_share.has_affected(run), loss_share.affected),
-        pw.pw_difference,
-        classifier_along.gap_along,
-        pareto.pareto,
-        flips.flips,
-        given(lambda run, choice: len(pw.switches(run)) > 0, pw.ablation),
-        given(loss_share.has_loss_share, loss_share.loss_share),
-    )
-
-    shared_panels = (
-        classifier_along.quality_along,
-        filter_layers.layer_survival,
-        filter_layers.layers_by_speedup,
-        scores.score_map,
-        speedup.speed,
-        cost.cost,
-    )
-
-    def loading(self, run: Run) -> list[str]:
-        model = run.meta["model"]
-        return [
-            (
-                "This folder loads with"
-                " `engine.surgery.filters.replay.load_cut_classifier(folder)`: it builds"
-                f" {model['architecture']}, cuts it as `mask.json` says, and fills in"
-                " `cut.safetensors`."
-            ),
-            "",
-            self.origin(run),
-        ]
-
-    write_mask = staticmethod(write_trial_mask)
-
-    def write_checkpoint(
-        self, run: Run, variant: dict[str, Any], folder: Path, base: str | None
-    ) -> list[Path]:
-        from engine.tracks.image_classifiers.checkpoint import (
-            write_filter_checkpoint,
-        )  # late: it loads torch
-
-        return self.written(write_filter_checkpoint, run, variant, folder, base)
-
-    def shelves(self) -> Iterator[Shelf]:
-        yield Shelf(
-            "Image classifiers",
-            embedded_classifiers(),
-            "Any ResNet, VGG, EfficientNetV2 or MobileNetV2 with weights of your own works too:"
-            " name the architecture or a folder under “New audit”.",
-        )
 
 
 class Heads(Filters):
@@ -254,12 +251,11 @@ class Heads(Filters):
 
     def __init__(self) -> None:
         self.one, self.many, self.about = "head", "heads", self._in_heads(Filters.about)
-        self.bench, self.titles = bench.BENCH_OF_HEADS, {"filters": "Heads"}
-        pages = {**words.of_track(Filters.name, "PAGES"), **Filters.questions}
-        self.questions, self.columns = (
-            self._all_in_heads(pages),
-            self._all_in_heads(Filters.columns),
-        )
+        self.bench = bench.BENCH_OF_HEADS
+        pages = {**words.of_track(Filters.name, "PAGES"), **Filters.screens.questions}
+        questions = self._all_in_heads(pages)
+        self.screens = replace(Filters.screens, questions=questions, titles={"filters": "Heads"})
+        self.columns = self._all_in_heads(Filters.columns)
         self.how_made = [self._in_heads(text) for text in Filters.how_made]
         self.handout = replace(Filters.handout, mask=self._in_heads(Filters.handout.mask))
 

@@ -13,9 +13,10 @@ import pandas as pd
 from engine.audit.session import timed
 from engine.core.errors import refusal
 from engine.core.ids import rng
+from engine.core.types import Values
 from engine.data.benchmarks.base import FEWEST, Benchmark
+from engine.stats.clustered import MISSED, TAILS, benjamini_hochberg, smallest_effect
 from engine.stats.resampling import difference_of, interval_of
-from engine.stats.student import MISSED, TAILS, benjamini_hochberg, smallest_effect
 from engine.tracks.language_models.benchmarks.base import (
     PREFIX,
     Metric,
@@ -262,7 +263,7 @@ class Sums:
     def value(self) -> float:
         return float(self.metric.value(self.own.sum(axis=0)))
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Values:
         """Value with interval, null of no preference, and change with interval and null of no
         change."""
         row: dict[str, Any] = {"metric": self.metric.name, "value": self.value, "n": self.n}

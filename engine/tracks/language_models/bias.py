@@ -21,8 +21,7 @@ from engine.core.errors import PruneAuditError, RequestError, unknown
 from engine.core.ids import rng
 from engine.core.types import READINGS
 from engine.data.prompts.load import FRAME_MARK
-from engine.stats.clustered import Clustered
-from engine.stats.student import TAILS
+from engine.stats.clustered import TAILS, Clustered
 
 
 def bias(

@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.errors import MaskError, refusal
-from engine.core.types import HeadMask
+from engine.core.types import HeadMask, Values
 from engine.report.charts import lookup
-from engine.report.model_card import model_card
 from engine.store.runs import Run
 from engine.surgery.record import MaskRecord
-from engine.tracks.language_models.arm_words import arm_of, is_arm
-from engine.tracks.language_models.arms import arms_of
+from engine.tracks.language_models.arms import arm_of, arms_of, is_arm
 from engine.tracks.language_models.context import PromptContext
 from engine.tracks.language_models.request import PromptPlan, planned, prompt_plan_of
 from engine.tracks.language_models.words import RANKED_BY_NOISE, is_against
@@ -29,23 +27,24 @@ if TYPE_CHECKING:
 PROBES = 8
 
 
-def write_head_checkpoint(
-    run: Run, variant: dict[str, Any], folder: Path, base: str | None = None
+def write_checkpoint(
+    run: Run, variant: Values, folder: Path, base: str | None = None
 ) -> list[Path]:
-    """Below `folder`: cut/, zeroed/, plain/, agreement.json, README.md. cut/ is smaller and loads
+    """A pruned variant, or an arm, as weights; base: where the run's model is now."""
+    return (write_arm if is_arm(variant) else _write_cut)(run, variant, folder, base)
+
+
+def _write_cut(run: Run, variant: Values, folder: Path, base: str | None) -> list[Path]:
+    """Below `folder`: cut/, zeroed/, plain/, agreement.json. cut/ is smaller and loads
     with `load_cut`. zeroed/ loads anywhere; it is missing for heads set to their means where the
     architecture has no bias to hold these. plain/ is smaller and loads anywhere: where every layer
     keeps as many heads in whole groups and config.json can say so.
 
     Loads the run's model again (`base` names it where it moved). RequestError when the weights are
-    not those of the run, or the variant cuts nothing; MaskError when masked, cut and zeroed models
+    not those of the run; MaskError when masked, cut and zeroed models
     do not agree.
     """
     record = mask_record(run, variant)
-    if not record.units:
-        raise refusal(
-            "variant", f"{variant['variant']!r} cuts nothing.", "Choose one that cuts heads."
-        )
     from engine.models.load_language_model import inspect_model, load_language_model
     from engine.surgery.heads.mask import can_be_zeroed, cut, for_record
     from engine.surgery.heads.replay import (
@@ -79,7 +78,7 @@ def write_head_checkpoint(
             f"The masked model and the one saved as {', '.join(wrong)} do not agree; nothing was"
             " kept."
         )
-    return paths + _agreement_and_card(run, variant, folder, found)
+    return [*paths, _kept_agreement(folder, found)]
 
 
 def _agreement(
@@ -93,15 +92,11 @@ def _agreement(
     return {name: agree(lm, mask, prompts, other) for name, other in others.items()}
 
 
-def _agreement_and_card(
-    run: Run, variant: dict[str, Any], folder: Path, found: dict[str, Agreement]
-) -> list[Path]:
-    """How far what was saved agrees, and its card."""
-    agreement, card = folder / "agreement.json", folder / "README.md"
-    said = {name: asdict(one) for name, one in found.items()}
-    agreement.write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
-    card.write_text(model_card(run, variant), encoding="utf-8")
-    return [agreement, card]
+def _kept_agreement(folder: Path, found: dict[str, Agreement]) -> Path:
+    """How far what was saved agrees."""
+    path, said = folder / "agreement.json", {name: asdict(one) for name, one in found.items()}
+    path.write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+    return path
 
 
 # Arms (what was measured in the dense model's place), made or loaded again from a finished run.
@@ -122,15 +117,12 @@ def _arm_of_plan(plan: PromptPlan, lm: LanguageModel, arm: str) -> LanguageModel
     return context.standing(arm)
 
 
-def write_arm(
-    run: Run, variant: dict[str, Any], folder: Path, base: str | None = None
-) -> list[Path]:
+def write_arm(run: Run, variant: Values, folder: Path, base: str | None) -> list[Path]:
     """Below `folder`: model/ (weights as plain numbers, config and tokenizer; `from_pretrained`
-    loads it anywhere), agreement.json, README.md. base: where the run's model is now. RequestError
+    loads it anywhere), agreement.json. base: where the run's model is now. RequestError
     for another checkpoint, which is there already, and where weights are not the run's; MaskError
     where the folder does not load as the model that was saved.
     """
-    assert is_arm(variant)
     if is_against(variant["method"]):
         what = f"{variant['variant']!r} is a checkpoint that was brought: it is there already."
         raise refusal("variant", what, "Copy its folder, or choose another variant.")
@@ -154,13 +146,13 @@ def write_arm(
     if not found["reloaded"].holds:
         what = f"logits differ by {found['reloaded'].max_logit_difference:.1e}"
         raise MaskError(f"{saved} does not load as the model that was saved: {what}.")
-    return [saved, *_agreement_and_card(run, variant, folder, found)]
+    return [saved, _kept_agreement(folder, found)]
 
 
 # mask.json of a variant that cuts heads: which, of which model, chosen how.
 
 
-def mask_record(run: Run, variant: dict[str, Any]) -> MaskRecord:
+def mask_record(run: Run, variant: Values) -> MaskRecord:
     """The record of one row of the variants table."""
     model, request = run.meta["model"], run.meta["request"]
     mask = HeadMask.from_units(model["n_layers"], model["n_heads"], lookup.cut_units(variant))

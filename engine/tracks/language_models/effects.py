@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from engine.core.errors import PruneAuditError
-from engine.core.types import POOLED
+from engine.core.types import POOLED, Values
+from engine.stats.clustered import Student, benjamini_hochberg
 from engine.stats.pareto import worst_tail
-from engine.stats.student import Student, benjamini_hochberg
 from engine.store.tables import where
 from engine.tracks.language_models.bias import evaluate, lay_out
 from engine.tracks.language_models.bias_intervals import BiasErrors
@@ -230,9 +229,7 @@ def axis_table(
 COLUMNS = ["axis", "unit", "group", "value", "error", "n", "level"]
 
 
-def head_groups(
-    job: ScoreJob, scores: pd.DataFrame, decided: Mapping[str, Mapping[str, Any]]
-) -> pd.DataFrame:
+def head_groups(job: ScoreJob, scores: pd.DataFrame, decided: Mapping[str, Values]) -> pd.DataFrame:
     """A row per head and subgroup of every axis whose heads were ranked. Computes nothing new.
 
     value is the change of mean toxicity when the head is off, by the estimator of its shown effect.

@@ -11,7 +11,6 @@ alone, so a resumed audit stops where an uninterrupted one does.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -23,16 +22,15 @@ from scipy.optimize import brentq
 from engine.core.errors import PruneAuditError
 from engine.core.ids import rng
 from engine.core.text import visible
-from engine.core.types import POOLED
+from engine.core.types import POOLED, Values
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.stats.student import MISSED, POWER, TAILS, benjamini_hochberg, smallest_effect
+from engine.stats.clustered import MISSED, POWER, TAILS, benjamini_hochberg, smallest_effect
 from engine.store.runs import Run
 from engine.store.tables import where
 from engine.tracks.language_models.benchmark_tables import tail
 from engine.tracks.language_models.bias import combine, evaluate
-from engine.tracks.language_models.bias_intervals import BiasErrors
-from engine.tracks.language_models.groups import FEW
+from engine.tracks.language_models.bias_intervals import FEW, BiasErrors
 from engine.tracks.language_models.request import AuditRequest
 from engine.tracks.language_models.variants import DENSE
 
@@ -92,18 +90,18 @@ def drawn_of(results: pd.DataFrame, drawn: AuditRequest, asked: AuditRequest) ->
     )
 
 
-def as_drawn(request: AuditRequest, meta: Mapping[str, Any]) -> AuditRequest:
+def as_drawn(request: AuditRequest, meta: Values) -> AuditRequest:
     """The request of a finished run with as many seeds as its variants were drawn with; meta: its
     run.json."""
     return replace(request, seeds=seeds_drawn(meta)) if DRAWN in meta else request
 
 
-def seeds_drawn(meta: Mapping[str, Any]) -> int:
+def seeds_drawn(meta: Values) -> int:
     """How often every prompt of a run was drawn for its variants."""
     return int((meta.get(DRAWN) or meta["request"])["seeds"])
 
 
-def said(meta: Mapping[str, Any], name: str) -> str:
+def said(meta: Values, name: str) -> str:
     """The sentence for run and screens; name: the axis in words."""
     found = meta[DRAWN]
     times = f"{found['seeds']} of at most {found['most']} times"
@@ -238,7 +236,7 @@ LEAST = -100.0
 """Per cent: neither a bias nor a perplexity falls below zero."""
 
 
-def per_cent(rows: pd.DataFrame, dense: Mapping[str, Any]) -> pd.DataFrame:
+def per_cent(rows: pd.DataFrame, dense: Values) -> pd.DataFrame:
     """Change of each row's value against `dense`, in per cent: columns value, low, high, with the
     index of `rows`.
 
@@ -383,7 +381,7 @@ def _biases(errors: BiasErrors, values: np.ndarray, reading: str) -> np.ndarray:
     return combine(values @ weights, weights.sum(axis=0), reading)
 
 
-def transfer_text(row: Mapping[str, Any]) -> str:
+def transfer_text(row: Values) -> str:
     """What arrives elsewhere, in sentences; row: of `transfer`."""
     source = visible(str(row["source"]))
     if not (row["home_high"] < 0 or row["home_low"] > 0):

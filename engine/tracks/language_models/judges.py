@@ -18,27 +18,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.audit.growing import run_of
-from engine.audit.provenance import versions
 from engine.audit.request import Growth
-from engine.audit.session import Executor, Progress
+from engine.audit.session import Executor, Progress, run_of, versions
 from engine.audit.tracks import request_from, track_of_run
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import json_able
 from engine.core.ids import rng
-from engine.core.types import Event, Hooks, digest_of
+from engine.core.types import Event, Hooks, Values, digest_of
 from engine.data.tables import csv_table, need_columns
 from engine.models.judge import Judge, JudgeInfo, inspect_judge, load_judge
 from engine.report.charts import lookup
-from engine.store.additions import id_of, write_addition
-from engine.store.runs import Run, Store
+from engine.store.runs import Run, Store, id_of, write_addition
 from engine.store.shards import Shards, noted
 from engine.tracks.language_models import words
-from engine.tracks.language_models.arm_words import arm_of
-from engine.tracks.language_models.bias_intervals import mean_interval
+from engine.tracks.language_models.arms import arm_of
+from engine.tracks.language_models.bias_intervals import group_table, mean_interval
 from engine.tracks.language_models.context import Settings, Shard
 from engine.tracks.language_models.evidence import as_drawn
-from engine.tracks.language_models.groups import group_table
 from engine.tracks.language_models.request import AuditRequest
 from engine.tracks.language_models.tables import TEST, UNCUT, Measured
 from engine.tracks.language_models.variants import What
@@ -182,7 +178,7 @@ def _asked(request: Growth, store: Store) -> tuple[Run, JudgeInfo]:
     return run, info
 
 
-def _identity(request: Growth, info: JudgeInfo) -> dict[str, Any]:
+def _identity(request: Growth, info: JudgeInfo) -> Values:
     """What is asked, with the judge as what it is instead of where it lies."""
     kept = {
         name: value for name, value in request.identity.items() if name not in ("judge", "label")

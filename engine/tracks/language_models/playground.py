@@ -4,7 +4,7 @@ anything loads."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,13 +15,13 @@ from engine.audit.fields import attempt, is_number
 from engine.audit.tracks import request_from
 from engine.core.errors import Fault, RequestError, refusal, unknown
 from engine.core.text import CONTROL
-from engine.core.types import HeadMask
+from engine.core.types import HeadMask, Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.contents import default_choice
 from engine.store.runs import Run
 from engine.surgery.named import heads_of
-from engine.tracks.language_models.arm_words import arm_of
+from engine.tracks.language_models.arms import arm_of
 from engine.tracks.language_models.request import AuditRequest
 
 MOST_TOKENS = 200
@@ -57,7 +57,7 @@ class Question:
     """What stands in the dense model's place, where that is no mask."""
 
 
-def question_of(given: Mapping[str, Any], run: Run) -> Question:
+def question_of(given: Values, run: Run) -> Question:
     """The question, or RequestError with every fault. given: see `asks/prompt.py`."""
     faults = [unknown("question", name, KNOWN) for name in given if name not in KNOWN]
     request = request_from(run.meta["request"])
@@ -89,7 +89,7 @@ def question_of(given: Mapping[str, Any], run: Run) -> Question:
     )
 
 
-def _cut(run: Run, given: Mapping[str, Any]) -> tuple[HeadMask, str, str]:
+def _cut(run: Run, given: Values) -> tuple[HeadMask, str, str]:
     """What is off in the pruned model, its name, and the arm where it is one: a variant, or heads
     of one's own; else where readers start."""
     shape = _shape(run)
@@ -133,7 +133,7 @@ def _check_prompt(prompt: Any) -> None:
         raise refusal("prompt", what, "Write it in valid Unicode.") from None
 
 
-def _whole(given: Mapping[str, Any], name: str, usual: int, least: int, most: int) -> int:
+def _whole(given: Values, name: str, usual: int, least: int, most: int) -> int:
     value = usual if given.get(name) is None else given[name]
     if not is_number(value) or value != int(value) or not least <= value <= most:
         what = f"{str(value)[:40]!r} is not possible."
@@ -175,7 +175,7 @@ def _rows(
     return rows[: MOST_SIBLINGS + 1], str(own["prompt_id"]) if own else "", notes
 
 
-def _own_row(prompts: pd.DataFrame, prompt: str, axis: str | None) -> dict[str, Any] | None:
+def _own_row(prompts: pd.DataFrame, prompt: str, axis: str | None) -> Values | None:
     """The row of the prompts table with exactly this text, on the axis first."""
     same = prompts[prompts["text"] == prompt]
     mine = same[same["axis"] == axis]

@@ -31,7 +31,7 @@ from engine.tracks.language_models.controls import (
     with_measuring,
 )
 from engine.tracks.language_models.effects import FEW, AxisData, dense_shards
-from engine.tracks.language_models.measurements.pilot import TEXTS, of_each, on_prompts, piloted
+from engine.tracks.language_models.measurements.cost import TEXTS, of_each, on_prompts, piloted
 from engine.tracks.language_models.opening import Audit, open_audit
 from engine.tracks.language_models.request import AuditRequest, validate
 from engine.tracks.language_models.scores.base import VALIDATION, method_for

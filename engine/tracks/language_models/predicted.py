@@ -4,7 +4,7 @@ no torch.
 The change of bias is minus the sum of the pooled effects z_bias of the heads, and subgroups alike.
 Log perplexity changes by the sum of its single changes. Where sums are off is learnt from every set
 of heads that this audit measured on test prompts: variants, random cuts with all prompts, what was
-added. `engine.stats.measured_sets` learns residuals, measured minus summed, with a head's size from
+added. `engine.stats.reliability` learns residuals, measured minus summed, with a head's size from
 its effect. So a prediction goes along with measured sets that share its
 strong heads and pairs of these, and its interval is wide where none do.
 """
@@ -29,7 +29,7 @@ from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contract import Ahead, Units
 from engine.report.hand_sets import name_of
-from engine.stats.measured_sets import ENOUGH, Learnt, learnt
+from engine.stats.reliability import ENOUGH, Learnt, learnt
 from engine.store.runs import Run
 from engine.store.tables import where
 from engine.tracks.language_models.arms import variants_of_arm
@@ -131,7 +131,7 @@ def _shared(one: Collection[int], other: Collection[int]) -> float:
 def predicted(run: Run, units: Sequence[int], axis: str) -> Prediction:
     """The prediction for a set of heads (flat units, from 0). RequestError for heads or axes that
     the run has not."""
-    total, axes = lookup.total_heads(run), run.meta["request"]["axes"]
+    total, axes = run.n_units, run.meta["request"]["axes"]
     faults = [] if axis in axes else [unknown("axis", axis, axes)]
     if not all(0 <= unit < total for unit in units) or len(set(units)) != len(units):
         what = f"{list(units)} are not heads of the model, once each."
@@ -248,7 +248,7 @@ def _scores(run: Run) -> pd.DataFrame:
 
 def _pooled(run: Run, score: str, axis: str) -> pd.DataFrame:
     rows = where(_scores(run), score=score, axis=axis, seed=POOLED).set_index("unit")
-    return rows.reindex(range(lookup.total_heads(run)))
+    return rows.reindex(range(run.n_units))
 
 
 def group_scales(run: Run, axis: str) -> dict[str, Scale]:
@@ -262,7 +262,7 @@ def _group_scales(run: Run, axis: str) -> dict[str, Scale]:
     cuts, found = _cuts(run), {}
     test = where(lookup.frame(run, "groups"), metric="toxicity", axis=axis, split=TEST)
     for group, rows in where(lookup.frame(run, GROUPS), axis=axis).groupby("group"):
-        rows = rows.set_index("unit").reindex(range(lookup.total_heads(run)))
+        rows = rows.set_index("unit").reindex(range(run.n_units))
         error = rows["error"].fillna(rows["value"].abs())
         measured = where(test, group=group).set_index("variant")["delta"].dropna()
         sets = {cuts[name]: float(change) for name, change in measured.items() if cuts[name]}
@@ -392,7 +392,7 @@ def variants_at(run: Run, method: str, axis: str, level: float) -> list[Variant]
     variant, one per selection seed of methods that draw. RequestError where it cuts nothing or more
     than can be cut.
     """
-    total, most = lookup.total_heads(run), most_heads(run, method, axis)
+    total, most = run.n_units, most_heads(run, method, axis)
     if not 0 < level < 1 or not 0 < exact_count(level, total) <= most:
         what = (
             f"{level:g} does not cut between 1 and {most} of {total} heads, which is what {method}"
@@ -444,7 +444,7 @@ def heads_beside(
 ) -> tuple[int, ...]:
     """As many heads as `heads_at`, none of `held` among them: those that come next in the method's
     order take their place, as far as it can cut."""
-    wanted, total = len(heads_at(run, method, axis, level)), lookup.total_heads(run)
+    wanted, total = len(heads_at(run, method, axis, level)), run.n_units
     found: tuple[int, ...] = ()
     for count in range(wanted, most_heads(run, method, axis) + 1):
         every = heads_at(run, method, axis, count / total)
@@ -457,7 +457,7 @@ def heads_beside(
 def most_heads(run: Run, method: str, axis: str) -> int:
     """The most heads that a method can cut: those it does not protect, and never the whole
     model. RequestError for a method or an axis that the audit has not."""
-    request, total = _request(run), lookup.total_heads(run)
+    request, total = _request(run), run.n_units
     known = request.selections if method in request.methods else request.methods
     faults = [] if method in request.selections else [unknown("method", method, known)]
     faults += [unknown("axis", axis, request.axes)] if axis not in request.axes else []
@@ -470,7 +470,7 @@ def most_heads(run: Run, method: str, axis: str) -> int:
 def stops(run: Run, method: str, axis: str) -> list[Stop]:
     """Every number of heads that a method can cut, from none to the most, each once. Where the run
     has a level that cuts as many, that level."""
-    total, variants = lookup.total_heads(run), lookup.of_axis(run, lookup.reported(run), axis)
+    total, variants = run.n_units, lookup.of_axis(run, lookup.reported(run), axis)
     rows = where(variants, method=method).sort_values("sparsity", ascending=False)
     finished = dict(zip(rows["n_cut"], rows["sparsity"].astype(float), strict=True)) | {0: 0.0}
     counts = range(most_heads(run, method, axis) + 1)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,9 +18,8 @@ import pandas as pd
 from engine.audit.fields import attempt
 from engine.core.errors import Fault, RequestError, refusal
 from engine.core.ids import exact_count
-from engine.core.types import POOLED
+from engine.core.types import POOLED, Values
 from engine.data.tables import text_of
-from engine.report.charts import lookup
 from engine.stats.reliability import (
     correlation,
     expected_in_axes,
@@ -288,7 +287,7 @@ def _axis_of(name: str) -> str:
     return name[len(START) : -len(END)] if name.startswith(START) and name.endswith(END) else ""
 
 
-def _rows(model: str, part: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+def _rows(model: str, part: Values) -> list[tuple[Any, ...]]:
     axes = {axis: values for name, values in part.items() if (axis := _axis_of(name))}
     return [
         (model, axis, head, POOLED, bias, ppl)
@@ -298,7 +297,7 @@ def _rows(model: str, part: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     ]
 
 
-def _faults(where: str, model: str, part: Mapping[str, Any]) -> list[Fault]:
+def _faults(where: str, model: str, part: Values) -> list[Fault]:
     """What is wrong with the lists of one model that are read."""
     read = {name: values for name, values in part.items() if _axis_of(name) or name == PPL}
     faults = []
@@ -345,7 +344,7 @@ def _levels(run: Run, score: str, axis: str, metric: str) -> list[float]:
     nothing is known."""
     table = pooled_scores(run, score, axis)
     dense = where(run.table("results"), variant="dense", metric=metric, axis=axis)
-    total = lookup.total_heads(run)
+    total = run.n_units
     if dense.empty or len(table) != total or table["value"].isna().any():
         return []
     by_split = dense.set_index("split")["value"].sort_index(ascending=False)
@@ -358,7 +357,7 @@ def _levels(run: Run, score: str, axis: str, metric: str) -> list[float]:
 
 def published_findings(
     scores: PublishedScores, gamma: float = 0.3, share: float = 0.2, ties: str = "index"
-) -> dict[str, Any]:
+) -> Values:
     """Findings about one model, JSON-able; all head ids are 1-based.
 
     correlation: {axis: {axis: r}}, Pearson over heads of the means over seeds (FASP Fig. 4).
@@ -394,7 +393,7 @@ def published_findings(
 
 def all_findings(
     scores: Sequence[PublishedScores], gamma: float = 0.3, share: float = 0.2, ties: str = "index"
-) -> dict[str, Any]:
+) -> Values:
     """Findings of one model as they are; of several as {"models": [findings, …]}."""
     found = [published_findings(one, gamma, share, ties) for one in scores]
     return found[0] if len(found) == 1 else {"models": found}
@@ -414,7 +413,7 @@ def _check(gamma: float, share: float) -> None:
 
 def _selection(
     wide: pd.DataFrame, ppl_after: pd.Series, gamma: float, share: float, rule: str
-) -> dict[str, Any]:
+) -> Values:
     """FASP Algorithm 1: the critical heads stay, the most harmful of the others are cut.
 
     wide: bias per head (rows) and axis. ppl_after: perplexity without the head; NaN where it was
@@ -452,7 +451,7 @@ def _cuts(
     return {axis: column.index[:n_cut].tolist() for axis, column in ordered.items()}
 
 
-def _repeats(by_seed: pd.DataFrame, share: float) -> dict[str, Any]:
+def _repeats(by_seed: pd.DataFrame, share: float) -> Values:
     """by_seed: heads x seeds."""
     if by_seed.shape[1] < 2:
         return {}

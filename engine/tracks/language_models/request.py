@@ -3,7 +3,6 @@ heavy loads."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,8 @@ from engine.audit.fields import (
     fields_of,
     is_number,
 )
-from engine.audit.growing import TEXTS, same_plan
 from engine.audit.request import MORE, Plan, Request, spelled, versions_of
+from engine.audit.session import TEXTS, same_plan
 from engine.audit.tracks import Quick
 from engine.core.errors import Fault, RequestError, refusal
 from engine.core.files import ASSETS, sha256_of
@@ -764,7 +763,7 @@ def validate(request: AuditRequest, text: Corpus | None = None) -> PromptPlan:
 
 
 def prompt_plan_of(run: Run) -> PromptPlan:
-    """`engine.audit.growing.plan_of` a language model's run."""
+    """`engine.audit.session.plan_of` a language model's run."""
     return same_plan(run, planned(run))
 
 
@@ -954,7 +953,7 @@ QUICK = Quick(quick_request, words.quick_words(FIRST["max_prompts"]))
 # What a language model is, before an audit of its heads is asked for.
 
 
-def inspected(given: Mapping[str, Any]) -> list[str]:
+def inspected(given: Values) -> list[str]:
     """Sentences; given: model, revision and device as a request has them. RequestError with the
     model's faults."""
     from engine.models.checkpoint import heads_said

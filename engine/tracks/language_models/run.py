@@ -20,9 +20,10 @@ from engine.store.tables import where
 from engine.surgery.heads.mask import means_table
 from engine.surgery.heads.replay import shape_of
 from engine.surgery.named import mask_of
-from engine.tracks.language_models import arm_words, words
+from engine.tracks.language_models import arms, words
 from engine.tracks.language_models.arms import arm_variants, unreached
 from engine.tracks.language_models.benchmark_tables import measured_benchmarks
+from engine.tracks.language_models.bias_intervals import UNUSABLE
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.controls import (
     control_shards,
@@ -35,7 +36,6 @@ from engine.tracks.language_models.controls import (
 from engine.tracks.language_models.effects import head_groups
 from engine.tracks.language_models.evidence import DRAWN, drawn_of, looks, power_of
 from engine.tracks.language_models.evidence import said as said_drawn
-from engine.tracks.language_models.groups import UNUSABLE
 from engine.tracks.language_models.opening import Audit, open_audit
 from engine.tracks.language_models.predict import prediction
 from engine.tracks.language_models.request import SEARCH, AuditRequest, prompt_plan_of, validate
@@ -297,7 +297,7 @@ def unusable(tables: dict[str, pd.DataFrame]) -> list[str]:
     groups, variants = tables["groups"], tables["variants"].set_index("variant", drop=False)
     lost = groups.loc[groups["verdict"] == UNUSABLE, "variant"].unique() if len(groups) else ()
     return [
-        words.unusable(arm_words.does(row) if arm_words.is_arm(row) else row["variant"])
+        words.unusable(arms.does(row) if arms.is_arm(row) else row["variant"])
         for row in variants.loc[list(lost)].to_dict("records")
     ]
 

@@ -25,9 +25,14 @@ from engine.tracks.language_models.bias import (
     lay_out,
     words_band,
 )
-from engine.tracks.language_models.bias_intervals import BiasErrors, coded_mean_interval
+from engine.tracks.language_models.bias_intervals import (
+    UNUSABLE,
+    BiasErrors,
+    coded_mean_interval,
+    group_rows,
+    levelling,
+)
 from engine.tracks.language_models.context import PromptContext, Shard
-from engine.tracks.language_models.groups import UNUSABLE, group_rows, levelling
 from engine.tracks.language_models.perplexity import (
     paired_perplexity_difference,
     perplexity,

@@ -3,33 +3,36 @@ perplexity."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, TypeGuard
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
 from engine.core import words
-from engine.core.types import READINGS
+from engine.core.types import READINGS, Values
 from engine.models import catalog
 from engine.report import phrasing
 from engine.report.charts import cost, flips, lookup, pareto
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import (
     Chance,
+    Charts,
+    Comparison,
     Effects,
     Extra,
     Flips,
     Foreign,
+    Front,
     Handout,
     Level,
-    MainCharts,
     Make,
     Measure,
     Null,
     Prediction,
     Published,
     Reading,
+    Screens,
     Shelf,
     Track,
     View,
@@ -38,21 +41,22 @@ from engine.report.contract import (
 )
 from engine.report.palette import Style, pair_style, style_of
 from engine.store.runs import Run
-from engine.surgery.record import write_mask
-from engine.tracks.language_models import arm_words, examples, predicted, published_scores
+from engine.tracks.language_models import arms, examples, predicted, published_scores
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.benchmarks.base import PREFIX, scored_benchmarks
-from engine.tracks.language_models.checkpoint import mask_record
-from engine.tracks.language_models.groups import FEW, TOO_FEW_TEMPLATES, TOO_FEW_WORDS, UNUSABLE
+from engine.tracks.language_models.bias_intervals import (
+    FEW,
+    TOO_FEW_TEMPLATES,
+    TOO_FEW_WORDS,
+    UNUSABLE,
+)
 from engine.tracks.language_models.panels import (
     along_sparsity,
-    arms,
     benchmarks,
     correlations,
     head_card,
     heads,
     judges,
-    labels,
     reliability,
     who_pays,
 )
@@ -60,8 +64,7 @@ from engine.tracks.language_models.panels import (
     bench as bench_panels,
 )
 from engine.tracks.language_models.published_scores import load_published
-from engine.tracks.language_models.summary import measured_on
-from engine.tracks.language_models.telling import TELLING
+from engine.tracks.language_models.summary import TELLING, measured_on
 from engine.tracks.language_models.words import LOOKS
 
 LARGEST_USUAL = 0.2
@@ -111,41 +114,90 @@ def first_share(shares: Sequence[float]) -> float:
 
 def weighed(run: Run) -> tuple[Make, ...]:
     """Charts of cuts beside other ways to make the model smaller; the price of even cuts first."""
-    found = (arms.price_of_even,) if run.meta["request"].get("deployable") else ()
+    found = (along_sparsity.price_of_even,) if run.meta["request"].get("deployable") else ()
     others = lookup.stands_instead(lookup.frame(run, "variants")).any()
-    return (*found, *arms.PANELS) if others else found
+    return (*found, *along_sparsity.PANELS) if others else found
 
 
 def other_ways(run: Run, choice: Choice) -> Iterator[Panel]:
     """Those on the axis that is read."""
-    return (make(run, choice) for make in weighed(run) if make is not arms.divergence)
+    return (make(run, choice) for make in weighed(run) if make is not along_sparsity.divergence)
 
 
 def diverging(run: Run, choice: Choice) -> Iterator[Panel]:
     """The same token by token, and what published benchmarks say."""
-    if arms.divergence in weighed(run):
-        yield arms.divergence(run, choice)
+    if along_sparsity.divergence in weighed(run):
+        yield along_sparsity.divergence(run, choice)
     for name in measured_on(run):
         yield benchmarks.benchmark_panel(run, choice, name)
 
 
 def _of_arms(say: Callable[..., str]) -> Callable[..., str]:
     """What is said of arms, and "" of cuts of heads."""
-    return lambda variant, *more: say(variant, *more) if arm_words.is_arm(variant) else ""
+    return lambda variant, *more: say(variant, *more) if arms.is_arm(variant) else ""
 
 
 WAYS = Ways(
-    instead=_of_arms(arm_words.instead),
-    made=_of_arms(arm_words.made),
-    label=_of_arms(lambda variant: phrasing.sentence(arm_words.label(variant))),
-    saves=_of_arms(arm_words.saves),
-    size_note=_of_arms(arm_words.size_note),
-    untimed=_of_arms(arm_words.untimed),
-    title=arm_words.level_title,
-    own_levels=arm_words.has_own_levels,
-    axis=lambda run: arm_words.LEVELS if arms.divergence in weighed(run) else "",
+    instead=_of_arms(arms.instead),
+    made=_of_arms(arms.made),
+    label=_of_arms(lambda variant: phrasing.sentence(arms.label(variant))),
+    saves=_of_arms(arms.saves),
+    size_note=_of_arms(arms.size_note),
+    untimed=_of_arms(arms.untimed),
+    title=arms.level_title,
+    own_levels=arms.has_own_levels,
+    axis=lambda run: arms.LEVELS if along_sparsity.divergence in weighed(run) else "",
     weighed=weighed,
 )
+
+
+def pareto_question(run: Run, choice: Choice) -> str:
+    axis = words.axis_name(choice.measured)
+    if choice.reading.startswith(PREFIX):
+        harm = lookup.reading(run, choice).harm.name
+        return (
+            f"What does a smaller {harm} cost in perplexity, and which variants are best at both?"
+        )
+    return f"What does less bias of {axis} cost in perplexity, and which variants are best at both?"
+
+
+def chance(run: Run, choice: Choice) -> Chance | None:
+    return None if choice.reading.startswith(PREFIX) else along_sparsity.chance(run, choice)
+
+
+def extras(run: Run, choice: Choice, show_offensive: bool) -> Iterator[Extra]:
+    note = (
+        "The first prompt of each subgroup by id, first seed; nothing was picked. One example"
+        " proves nothing."
+    )
+    if not show_offensive:
+        note += (
+            " Texts the model wrote are hidden: they can be offensive. Export with texts to see"
+            " them."
+        )
+    question = "What does the model write, before and after?"
+    yield Extra(question, examples.examples(run, choice, show_offensive), f"{note} {own.JUDGE}")
+
+
+PUBLISHED = Published(
+    "Head scores as the FASP authors published them: CSV files with one row per head, axis and"
+    " seed, or head_contributions.json, which holds means over seeds.",
+    load_published,
+    reliability.published,
+    correlations.published,
+)
+PREDICTION = Prediction(predicted.levels_of, predicted.ahead_of_level)
+
+
+def shelves() -> Iterator[Shelf]:
+    yield Shelf(
+        "Language models",
+        shelf_table(catalog.list_models()),
+        "Any other language model whose attention heads end in one output projection works:"
+        " type its hub name or folder under “New audit”.",
+        models=True,
+    )
+    yield Shelf("Toxicity judges", shelf_table(catalog.list_judges()))
 
 
 class Heads(Track):
@@ -173,25 +225,35 @@ class Heads(Track):
         first=first_share,
     )
     pages = ("heads", "bench", "reliability", "examples", "playground")
-    tabs = {
-        "heads": ("head_maps.MAP", "head_maps.ONE_HEAD", "across_axes.TAB"),
-        "examples": ("texts.TAB", "labels.TAB", "benchmarks.TAB"),
-    }
-    readings = READINGS
-    views = {
-        "test": View("Test prompts (reported)", "test", False, "the γ chosen on validation"),
-        "validation": View(
-            "Validation prompts (every γ tried)", "validation", True, "every γ that was tried"
-        ),
-    }
-    binding = BINDING
-    parts = (
-        ("model", "weight_hash"),
-        ("prompts", "digest"),
-        ("corpus", "digest"),
-        ("judge", "hash"),
+    screens = Screens(
+        {
+            "heads": ("head_maps.MAP", "head_maps.ONE_HEAD", "across_axes.TAB"),
+            "examples": ("texts.TAB", "labels.TAB", "benchmarks.TAB"),
+        }
     )
-    counted = ("prompts used", "prompts")
+    readings = READINGS
+    comparison = Comparison(
+        BINDING,
+        (
+            ("model", "weight_hash"),
+            ("prompts", "digest"),
+            ("corpus", "digest"),
+            ("judge", "hash"),
+        ),
+        ("prompts used", "prompts"),
+    )
+    front = Front(
+        pareto_question,
+        {
+            "test": View("Test prompts (reported)", "test", False, "the γ chosen on validation"),
+            "validation": View(
+                "Validation prompts (every γ tried)", "validation", True, "every γ that was tried"
+            ),
+        },
+        {"method": "method", "gamma": "γ", "sparsity": "share asked", "realised": "share cut"},
+        chance=chance,
+        draw=lambda variant: f", draw {variant['seed']}" if variant["seed"] >= 0 else "",
+    )
     columns = {
         "method": "method",
         "sparsity": "share asked",
@@ -199,7 +261,6 @@ class Heads(Track):
         "n_cut": "heads cut",
         "seed": "selection seed",
     }
-    marks = {"method": "method", "gamma": "γ", "sparsity": "share asked", "realised": "share cut"}
     null = Null(own.NULL_MEANS, label=own.NULL_LABEL, group_label=own.GROUP_NULL_LABEL)
     not_built = "Not built for this axis, whose heads were not ranked"
     too_few = {
@@ -224,6 +285,12 @@ class Heads(Track):
             " checked against the model in memory. A checkpoint that was brought is there already."
         ),
         checkpoint_wait="Loading the model, cutting it, comparing it with the masked one …",
+        loading=(
+            "`zeroed/` loads with `from_pretrained` of transformers and is no smaller. `cut/`"
+            " is smaller and loads with `engine.surgery.heads.replay.load_cut`; plain"
+            " transformers cannot load uneven heads. `plain/`, where it is there, is smaller"
+            " and loads with `from_pretrained`."
+        ),
         foreign=(
             Foreign(
                 "head_contributions",
@@ -246,31 +313,15 @@ class Heads(Track):
         head_card.by_rank,
         head_card.FIRST,
     )
-    published = Published(
-        "Head scores as the FASP authors published them: CSV files with one row per head, axis and"
-        " seed, or head_contributions.json, which holds means over seeds.",
-        load_published,
-        reliability.published,
-        correlations.published,
-    )
     telling = TELLING
     ways = WAYS
-    prediction = Prediction(predicted.levels_of, predicted.ahead_of_level)
     bench = bench_panels.BENCH
     benchmarks = benchmarks.BENCHMARKS
-    repeats = (
-        reliability.run_repeats,
-        reliability.seed_scatter,
-        reliability.more_seeds,
-        bench_panels.additivity,
-        reliability.transferred,
-    )
-    judged = (judges.judges, judges.judged_names)
 
     def of_run(self, run: Run) -> Heads:
-        return BESIDE if arm_words.of_request(run.meta["request"]) else self
+        return BESIDE if arms.of_request(run.meta["request"]) else self
 
-    main_charts = MainCharts(
+    charts = Charts(
         who_pays.who_pays,
         along_sparsity.bias_along_sparsity,
         along_sparsity.perplexity_along_sparsity,
@@ -281,29 +332,38 @@ class Heads(Track):
             who_pays.perplexity_by_group,
             cost.cost,
         ),
-    )
-    axis_panels = (
-        who_pays.who_pays,
-        flips.flips,
-        given(labels.has_labels, labels.labels),
-        who_pays.levelling_down,
-        who_pays.perplexity_by_group,
-        along_sparsity.bias_along_sparsity,
-        along_sparsity.changes_in_per_cent,
-        pareto.pareto,
-        heads.fasp_picture,
-        bench_panels.additivity,
-        other_ways,
-    )
-    shared_panels = (
-        along_sparsity.perplexity_along_sparsity,
-        heads.perplexity_map,
-        correlations.axis_correlation,
-        correlations.top_heads,
-        correlations.method_agreement,
-        reliability.run_repeats,
-        cost.cost,
-        diverging,
+        (
+            who_pays.who_pays,
+            flips.flips,
+            given(judges.has_labels, judges.labels),
+            who_pays.levelling_down,
+            who_pays.perplexity_by_group,
+            along_sparsity.bias_along_sparsity,
+            along_sparsity.changes_in_per_cent,
+            pareto.pareto,
+            heads.fasp_picture,
+            bench_panels.additivity,
+            other_ways,
+        ),
+        (
+            along_sparsity.perplexity_along_sparsity,
+            heads.perplexity_map,
+            correlations.axis_correlation,
+            correlations.top_heads,
+            correlations.method_agreement,
+            reliability.run_repeats,
+            cost.cost,
+            diverging,
+        ),
+        (
+            reliability.run_repeats,
+            reliability.seed_scatter,
+            reliability.more_seeds,
+            bench_panels.additivity,
+            reliability.transferred,
+        ),
+        (judges.judges, judges.judged_names),
+        extras,
     )
 
     def offers(self, run: Run) -> tuple[str, ...]:
@@ -366,40 +426,35 @@ class Heads(Track):
         )
         return f"{counted} of {source}"
 
-    def label(self, variant: Mapping[str, Any]) -> str:
-        if arm_words.is_arm(variant):
-            return arm_words.label(variant)
+    def label(self, variant: Values) -> str:
+        if arms.is_arm(variant):
+            return arms.label(variant)
         return (
             f"{words.method_name(variant['method'])}, {phrasing.percent(variant['sparsity'])} cut"
         )
 
-    def mark(self, variant: Mapping[str, Any]) -> str:
+    def mark(self, variant: Values) -> str:
         return "" if pd.isna(variant["gamma"]) else f", γ = {variant['gamma']:g}"
 
-    def draw(self, variant: Mapping[str, Any]) -> str:
-        return f", draw {variant['seed']}" if variant["seed"] >= 0 else ""
+    def cut_of(self, run: Run, variant: Values) -> str:
+        return arms.amount(variant) if arms.is_arm(variant) else super().cut_of(run, variant)
 
-    def cut_of(self, run: Run, variant: Mapping[str, Any]) -> str:
-        return (
-            arm_words.amount(variant) if arm_words.is_arm(variant) else super().cut_of(run, variant)
-        )
-
-    def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
-        if arm_words.is_arm(variant):
-            return arm_words.amount(variant)
+    def amount(self, run: Run, variant: Values) -> str:
+        if arms.is_arm(variant):
+            return arms.amount(variant)
         asked, realised = (phrasing.percent(variant[name]) for name in ("sparsity", "realised"))
         more = "" if asked == realised else f"; asked {asked}"
-        return f"{int(variant['n_cut'])} of {self.total(run)} heads ({realised}{more})"
+        return f"{int(variant['n_cut'])} of {run.n_units} heads ({realised}{more})"
 
-    def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
-        if arm_words.is_arm(variant):
-            return arm_words.amount(variant)
+    def reached(self, run: Run, variant: Values) -> str:
+        if arms.is_arm(variant):
+            return arms.amount(variant)
         asked, realised = (phrasing.percent(variant[name]) for name in ("sparsity", "realised"))
-        return f"{asked} asked, {variant['n_cut']:.0f} of {self.total(run)} heads cut ({realised})"
+        return f"{asked} asked, {variant['n_cut']:.0f} of {run.n_units} heads cut ({realised})"
 
-    def measured_on(self, run: Run, row: Mapping[str, Any] | None, split: str) -> str:
+    def measured_on(self, run: Run, row: Values | None, split: str) -> str:
         request = run.meta["request"]
-        if _is_benchmark(row):
+        if benchmarks.is_benchmark(row):
             one = scored_benchmarks()[str(row["metric"]).removeprefix(PREFIX)]
             return (
                 f"{phrasing.count(int(row['n']), one.item, one.items)} of {one.title}, by"
@@ -419,120 +474,38 @@ class Heads(Track):
 
     intervals = own.INTERVALS
 
-    def intervals_of(self, row: Mapping[str, Any] | None) -> str:
-        return benchmarks.INTERVALS if _is_benchmark(row) else own.INTERVALS
-
-    def pareto_question(self, run: Run, choice: Choice) -> str:
-        axis = words.axis_name(choice.measured)
-        if choice.reading.startswith(PREFIX):
-            harm = self.reading(choice.reading).harm.name
-            return (
-                f"What does a smaller {harm} cost in perplexity, and which variants are best at"
-                " both?"
-            )
-        return (
-            f"What does less bias of {axis} cost in perplexity, and which variants are best at"
-            " both?"
-        )
-
-    def chance(self, run: Run, choice: Choice) -> Chance | None:
-        return None if choice.reading.startswith(PREFIX) else along_sparsity.chance(run, choice)
-
     def flips(self, run: Run, choice: Choice, trial: int | None) -> Flips | None:
         if choice.reading.startswith(PREFIX):
             return benchmarks.flips(run, choice, choice.reading.removeprefix(PREFIX))
         return examples.flips(run, choice)
 
-    def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:
+    def caveat(self, run: Run, choice: Choice, row: Values | None) -> str:
         return lookup.caveat(run, row, more=own.JUDGE)
-
-    def extras(self, run: Run, choice: Choice, show_offensive: bool) -> Iterator[Extra]:
-        note = (
-            "The first prompt of each subgroup by id, first seed; nothing was picked. One example"
-            " proves nothing."
-        )
-        if not show_offensive:
-            note += (
-                " Texts the model wrote are hidden: they can be offensive. Export with texts to see"
-                " them."
-            )
-        question = "What does the model write, before and after?"
-        yield Extra(question, examples.examples(run, choice, show_offensive), f"{note} {own.JUDGE}")
 
     def notes(self, run: Run) -> list[str]:
         return [*run.meta["warnings"], *run.meta["prompts"]["notes"]]
 
-    def limits(self, run: Run) -> list[str]:
+    def limits(self, run: Run, short: bool = False) -> list[str]:
+        from engine.report.report import plain
+
+        if short:
+            return [own.JUDGE, *LIMITS, *map(plain, run.meta["model"].get("notes", ()))]
         floor, note = own.METRICS["bias:group_means"].caveat, run.meta["judge"].get("note")
         texts = [own.JUDGE, own.MADE_ON, floor, own.INTERVALS, *LIMITS]
-        texts += [own.COMPRESSED, own.ZEROS] if arms.divergence in weighed(run) else []
+        texts += [own.COMPRESSED, own.ZEROS] if along_sparsity.divergence in weighed(run) else []
         return [*texts, *([f"Judge: {note}"] if note else [])]
-
-    def card_limits(self, run: Run) -> list[str]:
-        from engine.report.model_card import plain
-
-        return [own.JUDGE, *LIMITS, *map(plain, run.meta["model"].get("notes", ()))]
-
-    def loading(self, run: Run) -> list[str]:
-        from engine.report.model_card import plain
-
-        meta, judge = run.meta, run.meta["judge"]
-        return [
-            (
-                "`zeroed/` loads with `from_pretrained` of transformers and is no smaller. `cut/`"
-                " is smaller and loads with `engine.surgery.heads.replay.load_cut`; plain"
-                " transformers cannot load uneven heads. `plain/`, where it is there, is smaller"
-                " and loads with `from_pretrained`."
-            ),
-            "",
-            (
-                f"Base weights {meta['model']['weight_hash']}, revision"
-                f" {meta['model'].get('revision') or 'none'}; audit {run.id}, {meta['created']},"
-                f" judge {plain(judge['name'])} {judge.get('hash') or ''}."
-            ),
-        ]
 
     def settings(self, run: Run) -> list[tuple[str, Any]]:
         return [("chosen γ", run.meta.get("gamma"))]
-
-    def write_mask(self, run: Run, variant: dict[str, Any], path: Path) -> Path:
-        return write_mask(path, mask_record(run, variant))
-
-    def write_checkpoint(
-        self, run: Run, variant: dict[str, Any], folder: Path, base: str | None
-    ) -> list[Path]:
-        if arm_words.is_arm(variant):
-            from engine.tracks.language_models.checkpoint import write_arm
-
-            return write_arm(run, variant, folder, base)
-        from engine.tracks.language_models.checkpoint import (
-            write_head_checkpoint,
-        )  # late: it loads torch
-
-        return write_head_checkpoint(run, variant, folder, base)
-
-    def shelves(self) -> Iterator[Shelf]:
-        yield Shelf(
-            "Language models",
-            shelf_table(catalog.list_models()),
-            "Any other language model whose attention heads end in one output projection works:"
-            " type its hub name or folder under “New audit”.",
-            models=True,
-        )
-        yield Shelf("Toxicity judges", shelf_table(catalog.list_judges()))
 
 
 class Beside(Heads):
     """The same where an audit has other ways to make the model smaller beside cuts of heads."""
 
-    questions = {**Heads.questions, "summary": own.SMALLER}
+    screens = replace(Heads.screens, questions={"summary": own.SMALLER})
 
 
 BESIDE = Beside()
-
-
-def _is_benchmark(row: Mapping[str, Any] | None) -> TypeGuard[Mapping[str, Any]]:
-    return row is not None and str(row.get("metric", "")).startswith(PREFIX)
 
 
 def _benchmark_reading(name: str) -> Reading:

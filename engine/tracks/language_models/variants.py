@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from engine.core.ids import key_of
-from engine.core.types import POOLED, HeadMask
+from engine.core.types import POOLED, HeadMask, Values
 from engine.surgery.heads.replay import Shape
 from engine.tracks.language_models.bias_intervals import BiasBootstrap
 from engine.tracks.language_models.context import PromptContext, Shard
@@ -235,7 +235,7 @@ class GammaSearch:
     chosen: float
     shares: dict[float, float]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Values:
         shares = {f"{gamma:g}": share for gamma, share in self.shares.items()}
         return {"chosen": self.chosen, "shares": shares}
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from engine.core.text import visible
+from engine.core.types import Values
 from engine.core.words import AXES, PREDICTED, Word, axis_name, duration
 from engine.report.palette import Look
 from engine.tracks.language_models.benchmarks.base import PREFIX, scored_benchmarks
-from engine.tracks.language_models.groups import FEW
+from engine.tracks.language_models.bias_intervals import FEW
 
 INTERVALS = "Intervals are 95 %, clustered by descriptor and template."
 
@@ -379,7 +379,7 @@ def unusable(does: str) -> str:
     )
 
 
-def power_words(found: Mapping[str, Any] | None) -> str:
+def power_words(found: Values | None) -> str:
     """Said beside every "no head can be told from zero": what could have been found (`power_of`),
     if that is known."""
     if not found:
@@ -447,7 +447,7 @@ def prediction_words(
     return text
 
 
-def extrapolated_words(tried: Mapping[str, Any], sure: float) -> str:
+def extrapolated_words(tried: Values, sure: float) -> str:
     """On what a prediction rests that did not draw every axis. tried: axis, prompts, seconds; sure:
     slower draw of two over the quicker."""
     few = f"{tried['prompts']} prompts of {axis_name(tried['axis'])}"

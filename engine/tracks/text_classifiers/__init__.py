@@ -13,6 +13,7 @@ TRACK = TrackEntry(
     validate="request:validate_text",
     run="run:run_text_audit",
     screen="track:Tickets",
+    shelves="track:shelves",
     summary="summary:Tickets",
     grow="growing:grow",
     check_growth="growing:check_growth",

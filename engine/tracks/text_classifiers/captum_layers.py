@@ -22,6 +22,7 @@ from captum.attr import (
 from torch import Tensor, nn
 
 from engine.core.errors import PruneAuditError
+from engine.core.types import Values
 from engine.models.load_text_classifier import TextClassifier
 from engine.tracks.text_classifiers.conductance import baseline_embeddings, conductance
 from engine.tracks.text_classifiers.scores.base import kept_units
@@ -188,7 +189,7 @@ def prove_conductance(
     text: str,
     second: str | None = None,
     check: Callable[[], None] = lambda: None,
-) -> dict[str, Any]:
+) -> Values:
     """Show on this model and a text of its own that our conductance of all layers is Captum's,
     layer by layer.
 

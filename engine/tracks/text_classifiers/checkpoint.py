@@ -12,9 +12,9 @@ import numpy as np
 from engine.classifiers.tables import first_repeat, kept_weights
 from engine.core.errors import Fault, MaskError, RequestError
 from engine.core.files import write_json
-from engine.core.types import HeadMask
+from engine.core.types import HeadMask, Values
 from engine.store.runs import Run
-from engine.surgery.record import MaskRecord, write_mask
+from engine.surgery.record import MaskRecord
 
 PROBES = 64
 """Test texts that the reloaded model is asked about again."""
@@ -23,8 +23,8 @@ TOLERANCE = 1e-3
 """Largest difference of a probability that other hardware may make."""
 
 
-def write_text_checkpoint(
-    run: Run, variant: dict[str, Any], folder: Path, base: str | None = None
+def write_checkpoint(
+    run: Run, variant: Values, folder: Path, base: str | None = None
 ) -> list[Path]:
     """Below `folder`: config.json, weights, tokenizer, mask.json (loads with
     `load_cut_classifier`), agreement.json.
@@ -38,7 +38,7 @@ def write_text_checkpoint(
     from engine.surgery.heads.replay import load_cut_classifier, save_cut_classifier
 
     seed = first_repeat(run, variant)
-    record = text_record(run, seed)
+    record = mask_record(run, seed)
     small = cut_classifier(run, seed, record.mask, base)
     folder = save_cut_classifier(small, record, folder)
     again = load_cut_classifier(folder, device="cpu")
@@ -55,10 +55,10 @@ def write_text_checkpoint(
     return sorted(folder.iterdir())
 
 
-def cut_classifier(run: Run, seed: dict[str, Any], mask: Any, base: str | None) -> Any:
+def cut_classifier(run: Run, seed: Values, mask: Any, base: str | None) -> Any:
     """The classifier of one seed without its heads: fine-tuned after the cut, or the full model's
     weights cut."""
-    from engine.surgery.filters.cut import with_weights
+    from engine.surgery.filters.graph import with_weights
     from engine.surgery.heads.mask import cut
 
     if seed["retrained"]:
@@ -98,7 +98,7 @@ def start_of(run: Run, base: str | None, new_head: bool) -> Any:
     return found
 
 
-def answers_agree(run: Run, variant: str, classifier: Any) -> dict[str, Any]:
+def answers_agree(run: Run, variant: str, classifier: Any) -> Values:
     """Answers of the reloaded model against the stored ones, on the first test texts by id."""
     texts = run.table("texts")
     texts = texts[texts["split"] == "test"].sort_values("text_id").head(PROBES)
@@ -128,7 +128,7 @@ SETTINGS = (
 """Fields of the request that decide which heads are cut and what the cut model is worth."""
 
 
-def text_record(run: Run, variant: dict[str, Any]) -> MaskRecord:
+def mask_record(run: Run, variant: Values) -> MaskRecord:
     """The record of one seed's row of the variants table. RequestError for a row that is no seed's,
     or cuts nothing."""
     if not variant["cut"] or not variant["n_cut"]:
@@ -167,8 +167,3 @@ def text_record(run: Run, variant: dict[str, Any]) -> MaskRecord:
         run=run.id,
         created=run.meta["created"],
     )
-
-
-def write_text_mask(run: Run, variant: dict[str, Any], path: Path) -> Path:
-    """mask.json of one seed's model."""
-    return write_mask(path, text_record(run, variant))

@@ -15,7 +15,7 @@ import pandas as pd
 
 from engine.audit.measurements import InMemory, Keeper, Measurement
 from engine.classifiers.audit import ArrayContext
-from engine.core.types import HeadMask, Hooks, digest_of
+from engine.core.types import HeadMask, Hooks, Values, digest_of
 from engine.data.texts.load import TextSet
 from engine.store.tables import within
 from engine.training.recipe import Keep, Nowhere, Recipe
@@ -65,7 +65,7 @@ class TextSettings:
 
     tune: Recipe = Recipe(epochs=3, rate=2e-5, batch=32, schedule="linear", weight_decay=0.0)
     retune: bool = True
-    scores: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    scores: Mapping[str, Values] = field(default_factory=dict)
     score_texts: int = 2000
     length_filter: str = "quantiles"
     random_masks: int = 0
@@ -93,7 +93,7 @@ class TextContext(ArrayContext):
     hooks: Hooks = Hooks()
     partial: Callable[[str], Keep] = lambda key: Nowhere()
     """Where the state of an unfinished fine-tuning is kept, by key."""
-    proof: Mapping[str, Any] = field(default_factory=dict)
+    proof: Values = field(default_factory=dict)
     """How far this model's conductance is from Captum's, JSON-able; empty where that was not tried.
     """
     plan: Any = None
@@ -224,7 +224,7 @@ class TextContext(ArrayContext):
     def _built(self, shard: TextShard) -> TextClassifier:
         if shard.stage == PRETRAINED:
             return self.pretrained(shard.trial)
-        from engine.surgery.filters.cut import with_weights
+        from engine.surgery.filters.graph import with_weights
 
         base = self.untrained(shard)
 

@@ -13,14 +13,13 @@ import pandas as pd
 from engine.classifiers.audit import Evaluation, evaluation
 from engine.classifiers.outputs import Outputs, in_order_of
 from engine.core.errors import Fault, RequestError, unknown
+from engine.core.types import Values
 from engine.data.texts.load import SPLITS, TextAsk, TextSet, load_texts
 from engine.surgery.record import MASK_FILE
 from engine.tracks.text_classifiers.request import CLASS_AXIS, own_axes, told_apart, usual_axes
 
 if TYPE_CHECKING:
     from engine.models.load_text_classifier import TextClassifier
-from collections.abc import Mapping
-from typing import Any
 
 
 def evaluate_text(
@@ -115,7 +114,7 @@ def _notes(
     return tuple(found)
 
 
-def inspected(given: Mapping[str, Any]) -> list[str]:
+def inspected(given: Values) -> list[str]:
     """Sentences; given: model and device as a request has them. RequestError with every fault of
     the model."""
     from engine.models.checkpoint import heads_said

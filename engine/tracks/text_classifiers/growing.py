@@ -22,21 +22,28 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
-from engine.audit.growing import Grown
 from engine.audit.request import Growth
-from engine.audit.session import Executor, Session
+from engine.audit.session import Executor, Grown, Session
 from engine.core.errors import Fault
-from engine.core.types import Hooks
+from engine.core.types import Hooks, Values
 from engine.core.words import PREFIX
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contract import Ahead, Units
-from engine.report.hand_classifiers import TEST, Chosen, HandSet, HandSets, check_set, chosen_of
-from engine.report.hand_sets import name_of
-from engine.report.hand_told import classifier_rows, told_of
+from engine.report.hand_sets import (
+    TEST,
+    Chosen,
+    HandSet,
+    HandSets,
+    check_set,
+    chosen_of,
+    classifier_rows,
+    name_of,
+    told_of,
+)
 from engine.resident.warm import Warm
-from engine.stats.measured_sets import Learnt, learnt
+from engine.stats.reliability import Learnt, learnt
 from engine.store.runs import Run, Store
 from engine.store.tables import where
 from engine.surgery.named import mask_of_units
@@ -54,7 +61,7 @@ def chosen_heads(run: Run, request: Growth) -> tuple[Chosen, str]:
     """The set that a growth asks of a run, and the split of its texts. RequestError where there is
     none."""
     counted = f": layer times {run.meta['model']['n_heads']} plus head"
-    check_set(run, request, LEVEL, lookup.total_heads(run), counted)
+    check_set(run, request, LEVEL, run.n_units, counted)
     mask = mask_of_units(run, request.units)
     return chosen_of(run, request, mask, mask.units, cut_of)
 
@@ -76,7 +83,7 @@ HAND = HandSets("text_id", chosen_heads, _measured)
 grow, check_growth = HAND.grow, HAND.check
 
 
-def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
+def told(before: Run, after: Run, growth: Growth) -> Values:
     """As `told_of` says it; the notes say what the numbers are of."""
     chosen, split = chosen_heads(after, growth)
     units = chosen.mask.units
@@ -96,7 +103,7 @@ def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
 # Every random mask is a set of heads whose accuracy on all texts and on those of every group the
 # audit knows, in every seed; so is every set that was kept by hand. Accuracies are learnt as log
 # odds (so that they stay between 0 and 1), Matthews' correlation likewise, gaps between groups
-# as they are; see `engine.stats.measured_sets`.
+# as they are; see `engine.stats.reliability`.
 #
 # Tried on the embedded audit of remarks, 600 masks of 4, 8 and 12 of 16 heads: left out one by
 # one, their accuracy on all texts is missed by .011, .023 and .025 (root mean square). The sum
@@ -144,7 +151,7 @@ def nothing_said(run: Run, choice: Choice) -> str:
     return "" if known(run) else NO_MASKS
 
 
-def _variant(run: Run, name: str, units: Units) -> dict[str, Any]:
+def _variant(run: Run, name: str, units: Units) -> Values:
     table, mask = lookup.frame(run, "variants"), mask_of_units(run, units)
     dense = table[table["variant"] == "dense"].iloc[0].to_dict()
     return {
@@ -267,7 +274,7 @@ def _known(path: Path, additions: tuple[Path, ...], content: tuple) -> Known | N
     there = np.isfinite(dense)
     views, dense, texts = tuple(measured.columns[there]), dense[there], texts[there]
     values = measured.loc[:, there].to_numpy(dtype=float)
-    member = np.zeros((len(measured), lookup.total_heads(run)))
+    member = np.zeros((len(measured), run.n_units))
     for row, units in enumerate(measured.index):
         member[row, list(units)] = 1
     was = _forth(views, dense, texts)

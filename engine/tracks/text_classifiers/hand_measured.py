@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.audit.growing import Grown
-from engine.audit.session import Executor, timed
+from engine.audit.session import Executor, Grown, timed
 from engine.core.ids import rng
 from engine.core.types import Hooks
-from engine.report.hand_classifiers import MOST_TRIED, HandSet, rows_of
+from engine.report.hand_sets import MOST_TRIED, HandSet, rows_of
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
 from engine.store.tables import pack, unpack, where
 from engine.tracks.text_classifiers.arms import dense_trials
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
-from engine.tracks.text_classifiers.measurements.under_masks import answers_under
+from engine.tracks.text_classifiers.measurements.importance import answers_under
 from engine.tracks.text_classifiers.run import AUDIT, TextAudit
 from engine.tracks.text_classifiers.tables import Measures
 

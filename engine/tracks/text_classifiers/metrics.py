@@ -11,9 +11,8 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
-from engine.classifiers.groups import GROUPS, RESULTS
+from engine.classifiers.groups import GROUPS, RESULTS, checked, confusion, predicted
 from engine.classifiers.layout import TEXTS, Axis, Items, lay_out
-from engine.classifiers.metrics import checked, confusion, predicted
 from engine.core.errors import PruneAuditError, RequestError, unknown
 from engine.stats.auc import auc
 from engine.stats.multi_reader import FIXED, Trials, difference, level, numbered

@@ -239,13 +239,13 @@ def _arm_faults(methods: Sequence[str], _: Values) -> list[Fault]:
     return faults
 
 
-def _tune_faults(given: Mapping[str, Any], values: Values) -> list[Fault]:
+def _tune_faults(given: Values, values: Values) -> list[Fault]:
     known = [name for name in Recipe.known() if name not in UNUSED]
     wrong = [unknown("tune", name, known) for name in given if name not in known]
     return wrong or tuned_by(values["model"], given).faults("tune")
 
 
-def tuned_by(model: str, given: Mapping[str, Any]) -> Recipe:
+def tuned_by(model: str, given: Values) -> Recipe:
     """The usual fine-tuning of a model, with what was asked instead."""
     return Recipe(**{**tune_of(model), **given, "mirror": False})
 

@@ -15,8 +15,7 @@ from scipy.stats import binomtest
 
 from engine.audit.session import Executor, Local, Session, Tables, counts_of
 from engine.classifiers.audit import ClassifierAudit, kept_in
-from engine.classifiers.groups import group_warnings
-from engine.classifiers.metrics import predicted
+from engine.classifiers.groups import group_warnings, predicted
 from engine.core.errors import RequestError
 from engine.core.types import POOLED, Hooks
 from engine.models.load_text_classifier import NEW_HEAD, load_text_classifier, unknown_words
@@ -41,8 +40,7 @@ from engine.tracks.text_classifiers.measurements import text_measurements
 from engine.tracks.text_classifiers.measurements.importance import scored_texts
 from engine.tracks.text_classifiers.procedures import procedures
 from engine.tracks.text_classifiers.request import TextPlan, TextRequest, disk_faults, validate_text
-from engine.tracks.text_classifiers.tables import text_tables
-from engine.tracks.text_classifiers.winning_tickets import MIN_SEEDS
+from engine.tracks.text_classifiers.tables import MIN_SEEDS, text_tables
 
 TextAudit = Session[TextPlan, TextContext]
 

@@ -3,12 +3,12 @@ loads."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from engine.core.errors import Fault
 from engine.core.text import CONTROL
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.one_input import asked_model
 from engine.store.runs import Run
@@ -23,14 +23,14 @@ class Question:
     """What is asked. `variant`: the row of one seed; `second`: "" where the task has one text."""
 
     run: Run
-    variant: dict[str, Any]
+    variant: Values
     label: str
     text: str
     second: str
     notes: tuple[str, ...]
 
 
-def question_of(given: Mapping[str, Any], run: Run) -> Question:
+def question_of(given: Values, run: Run) -> Question:
     """The question, or RequestError with every fault. given: see `asks/sentence.py`."""
     is_pair = bool(run.meta["data"].get("pair"))
     texts = {name: given.get(name, "") for name in (("text", "second") if is_pair else ("text",))}

@@ -3,38 +3,49 @@ tickets, who pays."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from engine.core import words
+from engine.core.types import Values
 from engine.models import catalog
 from engine.report import in_words, phrasing
-from engine.report.charts import (
-    classifier_along,
-    classifier_groups,
-    cost,
-    flips,
-    levelling,
-    lookup,
-    pareto,
-)
+from engine.report.charts import by_group, cost, flips, lookup, metric_curve, pareto
 from engine.report.charts.panel import Choice, Panel
-from engine.report.classifier_telling import CHANCE, harm, unlearned
-from engine.report.classifier_telling import groups as groups_in_words
-from engine.report.classifier_telling import more as of_any
-from engine.report.classifier_track import ClassifierTrack, in_order, middle
-from engine.report.contract import Handout, Level, MainCharts, Maps, Shelf, Telling, View, given
+from engine.report.classifier_track import (
+    CHANCE,
+    PARTS,
+    ClassifierTrack,
+    flags,
+    harm,
+    in_order,
+    middle,
+    pareto_question,
+    unlearned,
+)
+from engine.report.classifier_track import groups as groups_in_words
+from engine.report.classifier_track import more as of_any
+from engine.report.contract import (
+    Charts,
+    Comparison,
+    Front,
+    Handout,
+    Level,
+    Maps,
+    Screens,
+    Shelf,
+    Telling,
+    View,
+    given,
+)
 from engine.report.palette import Style
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
-from engine.tracks.text_classifiers.checkpoint import write_text_mask
-from engine.tracks.text_classifiers.panels import bench, curve, groups, help, importance, survival
-from engine.tracks.text_classifiers.panels.lookup import (
+from engine.tracks.text_classifiers.panels import bench, curve, importance, survival
+from engine.tracks.text_classifiers.panels.survival import (
     LOST,
     TICKET,
     arm_of,
@@ -76,11 +87,11 @@ INVENTED = {
 """Axes of the texts that the project writes itself."""
 
 
-def does(run: Run, variant: Mapping[str, Any]) -> str:
-    return f"Cutting {variant['n_cut']:.0f} of {lookup.total_heads(run)} heads"
+def does(run: Run, variant: Values) -> str:
+    return f"Cutting {variant['n_cut']:.0f} of {run.n_units} heads"
 
 
-def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
+def more(run: Run, choice: Choice, variant: Values) -> str:
     """Whether the cut model is as good as the full one on all texts, for whom alone it is not, and
     why that is open."""
     always = of_any(run, choice, variant)
@@ -113,6 +124,25 @@ def first_maps(run: Run, choice: Choice) -> Iterator[Panel]:
         yield importance.importance_maps(run, choice, score)
 
 
+def shelves() -> Iterator[Shelf]:
+    found = catalog.list_text_classifiers()
+    rows = [
+        {
+            "Name": entry.name,
+            "From": entry.kind,
+            "Note": entry.note[:1].upper() + entry.note[1:],
+        }
+        for entry in found
+    ]
+    yield Shelf(
+        "Text classifiers",
+        pd.DataFrame(rows, columns=["Name", "From", "Note"]),
+        "Any other encoder whose attention heads end in one output projection works too, with "
+        "or without a classification head. So does a decoder with such a head. Type its hub "
+        "name or folder under “New audit”.",
+    )
+
+
 class Tickets(ClassifierTrack):
     """Attention heads of a text classifier; an arm is a procedure with a score, run with several
     seeds."""
@@ -140,27 +170,24 @@ class Tickets(ClassifierTrack):
         first=lambda levels: middle(levels, 0.0),
     )
     pages = ("tickets", "heads", "bench", "examples", "reliability", "sentence")
-    tabs = {
-        "heads": ("head_maps.MAP", "head_maps.ONE_HEAD", "lens.TAB"),
-        "examples": ("changed.TEXTS",),
-    }
-    questions = {
-        "summary": "If we cut these heads, who pays, and how sure are we?",
-        "heads": "Which heads attend to what decides?",
-        "examples": "Which texts changed class?",
-        "reliability": "Would the importance of heads come out again?",
-        "trade_off": "What does a smaller gap between subgroups cost?",
-    }
+    screens = Screens(
+        {
+            "heads": ("head_maps.MAP", "head_maps.ONE_HEAD", "lens.TAB"),
+            "examples": ("changed.TEXTS",),
+        },
+        {
+            "summary": "If we cut these heads, who pays, and how sure are we?",
+            "heads": "Which heads attend to what decides?",
+            "examples": "Which texts changed class?",
+            "reliability": "Would the importance of heads come out again?",
+            "trade_off": "What does a smaller gap between subgroups cost?",
+        },
+    )
     readings = ("accuracy", "auc", "matthews")
     line_labels = False
-    flag_symbol = "x"
-    views = {
-        "test": View("Mean of seeds (reported)", "test", False, "the mean over seeds"),
-        "trials": View("Every seed", "test", True, "every seed beside the means"),
-    }
-    binding = BINDING
+    comparison = Comparison(BINDING, PARTS, ("texts used", "data"))
     null = replace(ClassifierTrack.null, made=own.NULL_BAND_TEXTS)
-    flags_said = CROSSES
+    flags = flags("seed", CROSSES)
     how_made = (own.MADE_ON_TEXTS, own.NULL_BAND_TEXTS, own.INTERVALS_TEXTS, own.WINNING)
     more_limits = (
         (
@@ -168,7 +195,6 @@ class Tickets(ClassifierTrack):
             "few seeds, on one test set."
         ),
     )
-    counted = ("texts used", "data")
     columns = {
         "method": "method",
         "sparsity": "share asked",
@@ -177,12 +203,20 @@ class Tickets(ClassifierTrack):
         "degenerate": "degenerate seeds",
         "ticket": "ticket",
     }
-    marks = {
-        "method": "method",
-        "sparsity": "share asked",
-        "realised": "share cut",
-        "degenerate": "degenerate seeds",
-    }
+    front = Front(
+        pareto_question,
+        {
+            "test": View("Mean of seeds (reported)", "test", False, "the mean over seeds"),
+            "trials": View("Every seed", "test", True, "every seed beside the means"),
+        },
+        {
+            "method": "method",
+            "sparsity": "share asked",
+            "realised": "share cut",
+            "degenerate": "degenerate seeds",
+        },
+        at_level=True,
+    )
     handout = Handout(
         mask=(
             "Which heads to cut, how they were chosen and trained, and the model's hash. A mask "
@@ -196,6 +230,12 @@ class Tickets(ClassifierTrack):
         checkpoint_wait=(
             "Building the cut model, loading its weights, comparing its answers with those stored …"
         ),
+        loading=(
+            "This folder loads with"
+            " `engine.surgery.heads.replay.load_cut_classifier(folder)`: it builds"
+            " {model[model_type]}, cuts it as `mask.json` says, and fills in the weights; plain"
+            " transformers cannot load uneven heads."
+        ),
         texts=TEXTS,
     )
     maps = Maps(
@@ -208,19 +248,43 @@ class Tickets(ClassifierTrack):
         numbers=importance.head_numbers,
     )
     bench = bench.BENCH
-    repeats = (
-        importance.importance_repeats,
-        survival.survival,
-        importance.lowest_repeat,
-        importance.scores_agree,
-    )
     telling = TELLING
 
-    main_charts = MainCharts(
-        classifier_groups.paid_by_group,
-        classifier_along.gap_along,
-        classifier_along.quality_along,
-        (levelling.levelling_down, curve.tickets_table, cost.cost),
+    charts = Charts(
+        by_group.paid_by_group,
+        metric_curve.gap_along,
+        metric_curve.quality_along,
+        (by_group.levelling_down, curve.tickets_table, cost.cost),
+        (
+            by_group.paid_by_group,
+            by_group.levelling_down,
+            flips.flips,
+            curve.tickets_table,
+            curve.tickets_by_group,
+            importance.score_difference,
+            metric_curve.gap_along,
+            pareto.pareto,
+            given(curve.has_borkan, curve.borkan),
+        ),
+        (
+            curve.tickets_curve,
+            importance.random_masks,
+            importance.score_truth,
+            metric_curve.quality_along,
+            survival.survival,
+            survival.cut_order,
+            first_maps,
+            importance.scores_agree,
+            importance.importance_repeats,
+            survival.iterations,
+            cost.cost,
+        ),
+        (
+            importance.importance_repeats,
+            survival.survival,
+            importance.lowest_repeat,
+            importance.scores_agree,
+        ),
     )
 
     def offers(self, run: Run) -> tuple[str, ...]:
@@ -256,100 +320,32 @@ class Tickets(ClassifierTrack):
             if any(a == b for a, b in zip(mine, arm_of(method), strict=True))
         ]
 
-    def label(self, variant: Mapping[str, Any]) -> str:
+    def label(self, variant: Values) -> str:
         return (
             f"{words.method_name(variant['method'])},"
             f" {phrasing.percent(float(variant['sparsity']))} cut"
         )
 
-    def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
+    def amount(self, run: Run, variant: Values) -> str:
         if not variant["n_cut"]:
             return "nothing"
         asked, realised = (
             phrasing.percent(float(variant[name])) for name in ("sparsity", "realised")
         )
-        return f"{variant['n_cut']:.0f} of {self.total(run)} heads ({realised}; asked {asked})"
+        return f"{variant['n_cut']:.0f} of {run.n_units} heads ({realised}; asked {asked})"
 
-    def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
+    def reached(self, run: Run, variant: Values) -> str:
         asked, realised = (
             phrasing.percent(round(float(variant[name]), 4)) for name in ("sparsity", "realised")
         )
-        return f"{asked} asked, {variant['n_cut']:.0f} of {self.total(run)} heads cut ({realised})"
+        return f"{asked} asked, {variant['n_cut']:.0f} of {run.n_units} heads cut ({realised})"
 
     def group_metric(self, reading: str) -> str:
         return "accuracy" if reading == "matthews" else reading
 
     intervals = own.INTERVALS_TEXTS
 
-    axis_panels = (
-        classifier_groups.paid_by_group,
-        levelling.levelling_down,
-        flips.flips,
-        curve.tickets_table,
-        curve.tickets_by_group,
-        help.score_difference,
-        classifier_along.gap_along,
-        pareto.pareto,
-        given(groups.has_borkan, groups.borkan),
-    )
-
-    shared_panels = (
-        curve.tickets_curve,
-        help.random_masks,
-        help.score_truth,
-        classifier_along.quality_along,
-        survival.survival,
-        survival.cut_order,
-        first_maps,
-        importance.scores_agree,
-        importance.importance_repeats,
-        survival.iterations,
-        cost.cost,
-    )
-
     def notes(self, run: Run) -> list[str]:
         return list(
             dict.fromkeys(filter(None, [*super().notes(run), few_seeds(run), proof_said(run)]))
-        )
-
-    def loading(self, run: Run) -> list[str]:
-        model = run.meta["model"]
-        return [
-            (
-                "This folder loads with"
-                " `engine.surgery.heads.replay.load_cut_classifier(folder)`: it builds"
-                f" {model['model_type']}, cuts it as `mask.json` says, and fills in the weights;"
-                " plain transformers cannot load uneven heads."
-            ),
-            "",
-            self.origin(run),
-        ]
-
-    write_mask = staticmethod(write_text_mask)
-
-    def write_checkpoint(
-        self, run: Run, variant: dict[str, Any], folder: Path, base: str | None
-    ) -> list[Path]:
-        from engine.tracks.text_classifiers.checkpoint import (
-            write_text_checkpoint,
-        )  # late: it loads torch
-
-        return self.written(write_text_checkpoint, run, variant, folder, base)
-
-    def shelves(self) -> Iterator[Shelf]:
-        found = catalog.list_text_classifiers()
-        rows = [
-            {
-                "Name": entry.name,
-                "From": entry.kind,
-                "Note": entry.note[:1].upper() + entry.note[1:],
-            }
-            for entry in found
-        ]
-        yield Shelf(
-            "Text classifiers",
-            pd.DataFrame(rows, columns=["Name", "From", "Note"]),
-            "Any other encoder whose attention heads end in one output projection works too, with "
-            "or without a classification head. So does a decoder with such a head. Type its hub "
-            "name or folder under “New audit”.",
         )

@@ -13,7 +13,7 @@ did is not done again.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -25,17 +25,15 @@ from engine.audit.session import Executor, Local
 from engine.audit.tracks import request_from
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.ids import at_level
-from engine.core.types import POOLED, Hooks
+from engine.core.types import POOLED, Hooks, Values
 from engine.store.runs import Run, Store
 from engine.store.tables import where
 from engine.tracks.text_classifiers.arms import dense_trials
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
-from engine.tracks.text_classifiers.measurements.under_masks import random_units
+from engine.tracks.text_classifiers.measurements.importance import random_units
 from engine.tracks.text_classifiers.request import TextPlan, TextRequest, validate_text
 from engine.tracks.text_classifiers.run import AUDIT, at_chance
-from engine.tracks.text_classifiers.tables import Measures
-from engine.tracks.text_classifiers.ticket_tables import rank_among, values_of
-from engine.tracks.text_classifiers.winning_tickets import level_of
+from engine.tracks.text_classifiers.tables import Measures, level_of, rank_among, values_of
 
 RANDOM = "random"
 QUICK_TEXTS, QUICK_EPOCHS = 400, 3
@@ -244,7 +242,7 @@ def _values(context: TextContext, shards: Sequence[TextShard]) -> np.ndarray:
     return np.array(values_of(context, shards, everything, ("", "", context.texts.metric)))
 
 
-def _level(values: np.ndarray, full: np.ndarray, doubt: str) -> dict[str, Any]:
+def _level(values: np.ndarray, full: np.ndarray, doubt: str) -> Values:
     found = level_of(list(values), list(full))
     word = "" if doubt else found.word(retrained=True)
     return {**asdict(found), "word": word, "doubt": doubt}
@@ -256,9 +254,7 @@ def _measures(context: TextContext, full: Sequence[TextShard]) -> Measures:
     return Measures(context.texts, context.table(TEST), (), given)
 
 
-def _change(
-    context: TextContext, measures: Measures, shards: Sequence[TextShard]
-) -> Mapping[str, Any]:
+def _change(context: TextContext, measures: Measures, shards: Sequence[TextShard]) -> Values:
     """How a mask differs from the full model on the same texts, with an interval over trials and
     texts."""
     table = measures.variant(context.exact(shards)).pooled("mask").results

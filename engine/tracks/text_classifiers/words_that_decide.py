@@ -12,12 +12,12 @@ import torch
 
 from engine.classifiers.tables import kept_weights
 from engine.core.errors import Fault, RequestError
-from engine.core.types import HeadMask, Hooks, digest_of
+from engine.core.types import HeadMask, Hooks, Values, digest_of
 from engine.models.load_language_model import files_beside
 from engine.models.load_text_classifier import TextClassifier
 from engine.resident.warm import Warm
 from engine.store.runs import Run
-from engine.surgery.filters.cut import with_weights
+from engine.surgery.filters.graph import with_weights
 from engine.surgery.heads.mask import cut
 from engine.tracks.text_classifiers.captum_layers import STEPS_OF_WORDS, word_attributions
 from engine.tracks.text_classifiers.checkpoint import cut_classifier, retuned, start_of
@@ -61,9 +61,7 @@ def _dense(run: Run, seed: int) -> TextClassifier:
     return with_weights(start_of(run, None, new_head=True), arrays)
 
 
-def _pruned(
-    run: Run, variant: dict[str, Any], dense: TextClassifier
-) -> tuple[TextClassifier, list[str]]:
+def _pruned(run: Run, variant: Values, dense: TextClassifier) -> tuple[TextClassifier, list[str]]:
     units = json.loads(variant["cut"] or "[]")
     if not units:
         return dense, ["Nothing is cut: both models are the same."]

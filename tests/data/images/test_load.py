@@ -6,7 +6,7 @@ import pytest
 
 import engine.data.images
 from engine.core.errors import RequestError
-from engine.data.images import avatar_faces
+from engine.data.images import embedded as avatar_faces
 from engine.data.images.embedded import LIT
 from engine.data.images.load import SPLITS, ImageAsk, ImageReader, load_images, look_images
 from engine.data.images.pixels import ArrayPixels, Shelf

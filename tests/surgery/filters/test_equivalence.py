@@ -9,8 +9,14 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from engine.core.errors import RequestError
 from engine.models.vision import architectures
-from engine.surgery.filters.cut import agree_filters, cut_filters, replayed, widths_after
-from engine.surgery.filters.graph import filter_graph, gated
+from engine.surgery.filters.graph import (
+    agree_filters,
+    cut_filters,
+    filter_graph,
+    gated,
+    replayed,
+    widths_after,
+)
 from engine.surgery.filters.replay import same_weights
 from tests.classifiers.worlds import SMALL, Tied, TwoConvs, lively, some_mask, some_pixels, tiny
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine.surgery.filters.cut import cut_filters, places_of, put_back
-from engine.surgery.filters.graph import filter_graph
+from engine.surgery.filters.graph import cut_filters, filter_graph, places_of, put_back
 from tests.classifiers.worlds import SMALL, Tied, TwoConvs, lively, some_mask, some_pixels, tiny
 
 

@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from engine.core.errors import RequestError
-from engine.surgery.filters.cut import arrays_of, cut_filters, with_weights
-from engine.surgery.filters.graph import filter_graph
+from engine.surgery.filters.graph import arrays_of, cut_filters, filter_graph, with_weights
 from engine.surgery.filters.replay import (
     is_cut_folder,
     load_cut_classifier,
@@ -25,7 +24,7 @@ from engine.surgery.record import (
     groups_of,
     kind_of_mask,
     read_filter_mask,
-    write_filter_mask,
+    write_mask,
 )
 from tests.classifiers.worlds import SMALL, lively, some_mask, some_pixels
 
@@ -61,7 +60,7 @@ def cut():
 
 @pytest.fixture
 def plain(tmp_path, cut):
-    return json.loads(write_filter_mask(tmp_path / "mask.json", cut[1]).read_text())
+    return json.loads(write_mask(tmp_path / "mask.json", cut[1]).read_text())
 
 
 def faults_of(path, value) -> str:
@@ -72,7 +71,7 @@ def faults_of(path, value) -> str:
 
 
 def test_a_record_comes_back_as_it_was(tmp_path, cut):
-    path = write_filter_mask(tmp_path / "mask.json", cut[1])
+    path = write_mask(tmp_path / "mask.json", cut[1])
     again = read_filter_mask(path)
     assert (
         again == cut[1] and again.mask == cut[0].cut and list(again.groups) == list(cut[1].groups)

@@ -11,9 +11,9 @@ import torch
 from engine.core.types import Decoding, HeadMask, Hooks
 from engine.models import decode, runtime
 from engine.models.decode import begin, draw_on
-from engine.surgery.heads import drafts
-from engine.surgery.heads.drafts import can_draft, redrawn
+from engine.surgery.heads import prefix as drafts
 from engine.surgery.heads.mask import masked, masked_rows
+from engine.surgery.heads.prefix import can_draft, redrawn
 from tests.tiny import TINY, text, tiny_model
 
 DECODING = Decoding(max_new_tokens=10, max_prompt_tokens=4)

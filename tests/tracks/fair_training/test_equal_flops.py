@@ -16,10 +16,10 @@ from engine.report.charts.panel import Choice
 from engine.store.runs import Run, Store
 from engine.store.tables import where
 from engine.tracks.fair_training import words as own
-from engine.tracks.fair_training.checks import recomputed
 from engine.tracks.fair_training.panels.differences import widths
 from engine.tracks.fair_training.request import FairRequest, validate_fair
 from engine.tracks.fair_training.run import run_fair_audit
+from engine.tracks.fair_training.summary import recomputed
 from tests.tracks.fair_training.worlds import fair_request
 
 DRAWS, SEEDS = 2, 2

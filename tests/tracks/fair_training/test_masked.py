@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from engine.models.vision import architectures
-from engine.surgery.filters.cut import cut_filters
-from engine.surgery.filters.graph import COUNTED, filter_graph, gated
+from engine.surgery.filters.graph import COUNTED, cut_filters, filter_graph, gated
 from engine.tracks.fair_training.training.masked import (
     SAMPLE,
     best,

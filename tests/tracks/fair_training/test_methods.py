@@ -13,17 +13,9 @@ import torch
 
 from engine.core.errors import RequestError
 from engine.core.ids import rng
-from engine.surgery.filters.cut import cut_filters, places_of, with_weights
-from engine.surgery.filters.graph import filter_graph
+from engine.surgery.filters.graph import cut_filters, filter_graph, places_of, with_weights
 from engine.surgery.ranking import shares_within
-from engine.tracks.fair_training.methods import _shared
-from engine.tracks.fair_training.methods._shared import (
-    by_chance,
-    geometric_median,
-    magnitudes,
-    sensitivity,
-    trainer_of,
-)
+from engine.tracks.fair_training.methods import bifp as _shared
 from engine.tracks.fair_training.methods.base import (
     FILTERS,
     FLOPS,
@@ -32,6 +24,13 @@ from engine.tracks.fair_training.methods.base import (
     WEIGHTS,
     fair_method,
     fair_methods,
+)
+from engine.tracks.fair_training.methods.bifp import (
+    by_chance,
+    geometric_median,
+    magnitudes,
+    sensitivity,
+    trainer_of,
 )
 from engine.tracks.fair_training.methods.lottery import _rounds
 from engine.tracks.fair_training.training.masked import (

@@ -13,29 +13,22 @@ import pytest
 from engine.core import words
 from engine.core.errors import RequestError
 from engine.report import bundle, phrasing
-from engine.report.charts import compare, compare_kinds, filter_layers, lookup, pareto
+from engine.report.charts import compare, filter_layers, lookup, pareto
+from engine.report.charts import compare as compare_kinds
 from engine.report.charts.differences import MAX_Q
 from engine.report.charts.panel import Choice
-from engine.report.model_card import model_card
-from engine.report.report import report_html
+from engine.report.report import model_card, report_html
 from engine.report.tracks import track_of, tracks
 from engine.report.verdict import verdict
 from engine.store.runs import Run, Store
 from engine.store.tables import where
 from engine.surgery.record import read_filter_mask
 from engine.tracks.fair_training import words as own
-from engine.tracks.fair_training.panels import (
-    curve,
-    differences,
-    effort,
-    saved,
-    surface,
-    tradeoff,
-    training_curves,
-)
-from engine.tracks.fair_training.panels import (
-    lookup as fair_lookup,
-)
+from engine.tracks.fair_training.panels import curve, differences, effort, training_curves
+from engine.tracks.fair_training.panels import curve as fair_lookup
+from engine.tracks.fair_training.panels import curve as saved
+from engine.tracks.fair_training.panels import differences as tradeoff
+from engine.tracks.fair_training.panels import training_curves as surface
 from tests import made_up
 from tests.builders import changed
 from tests.tracks.fair_training.made_up_run import make_run

@@ -17,27 +17,30 @@ from engine.core.errors import MaskError, RequestError
 from engine.store.tables import curve_arrays
 from engine.tracks.fair_training.context import FairShard, Look
 from engine.tracks.fair_training.measurements import fair_measurements
-from engine.tracks.fair_training.measurements._work import (
+from engine.tracks.fair_training.measurements.trained import (
+    SIDE,
+    Plane,
     _stepper,
     job_of,
     must_be_zero,
+    recompute,
     trained_shard,
     zeros_of,
 )
-from engine.tracks.fair_training.measurements.surface import SIDE, Plane, recompute
 from engine.tracks.fair_training.methods.base import NONE, WEIGHTS, fair_method
-from engine.tracks.fair_training.run import refuse_target, targets_of
-from engine.tracks.fair_training.summary import _compared, _lost, _reached
-from engine.tracks.fair_training.tables import cut_said, first_reached, met_at, weight_layers
-from engine.tracks.fair_training.training.masked import masked_weights_of
-from engine.tracks.fair_training.warnings import (
+from engine.tracks.fair_training.run import (
     _degenerate,
     _effort,
     _levelled,
     _looks,
     _masks,
     _target,
+    refuse_target,
+    targets_of,
 )
+from engine.tracks.fair_training.summary import _compared, _lost, _reached
+from engine.tracks.fair_training.tables import cut_said, first_reached, met_at, weight_layers
+from engine.tracks.fair_training.training.masked import masked_weights_of
 from tests.classifiers.worlds import lively
 from tests.tracks.fair_training.worlds import fair_context, fair_request
 

@@ -18,7 +18,7 @@ from engine.report.summary import summary_of, summary_text
 from engine.resident.asks import answer_here
 from engine.store.runs import Run, Store
 from engine.store.tables import unpack, where
-from engine.surgery.filters.cut import replayed, with_weights
+from engine.surgery.filters.graph import replayed, with_weights
 from engine.tracks.fair_training.arms import arms_of, compared
 from engine.tracks.fair_training.request import FairRequest, validate_fair
 from engine.tracks.fair_training.run import run_fair_audit
@@ -109,8 +109,8 @@ def run(store, events) -> Run:
     with (
         pytest.MonkeyPatch.context() as patch
     ):  # few points between the models: each is asked about all images
-        patch.setattr("engine.tracks.fair_training.measurements.surface.SIDE", 4)
-        patch.setattr("engine.tracks.fair_training.measurements.surface.STEPS", 5)
+        patch.setattr("engine.tracks.fair_training.measurements.trained.SIDE", 4)
+        patch.setattr("engine.tracks.fair_training.measurements.trained.STEPS", 5)
         return run_job(store, REQUEST, events.append)
 
 
@@ -194,7 +194,7 @@ def test_checkpoints_reload_with_the_same_answers(run, tmp_path, name):
     """Filters as a cut folder, weights and dense models as a whole one; `evaluate` reads both."""
     from engine.report.bundle import export_run
 
-    evaluate = pytest.importorskip("engine.tracks.image_classifiers.checks").evaluate
+    evaluate = pytest.importorskip("engine.tracks.image_classifiers.summary").evaluate
     paths = export_run(run, tmp_path, ("checkpoint",), False, name)
     (agreement,) = [path for path in paths if path.name == "agreement.json"]
     assert json.loads(agreement.read_text())["largest_difference"] < 1e-5
@@ -460,7 +460,7 @@ def test_numbers_that_do_not_follow_are_noticed(copy, name, where, column, value
 
 def test_a_cut_that_is_not_the_mask_is_refused_and_not_kept(tmp_path, monkeypatch):
     from engine.core.errors import MaskError
-    from engine.surgery.filters import cut as filter_cut
+    from engine.surgery.filters import graph as filter_cut
 
     real = filter_cut.agree_filters
     monkeypatch.setattr(

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import tensor
 
-from engine.tracks.fair_training.training.surrogate import Surrogate, levels_of, margins
+from engine.tracks.fair_training.training.trainer import Surrogate, levels_of, margins
 
 
 def logits_of(chances: list[float]) -> torch.Tensor:

@@ -14,12 +14,11 @@ import torch
 
 from engine.core.errors import Cancelled, PruneAuditError
 from engine.models.vision import architectures
-from engine.surgery.filters.cut import cut_filters
-from engine.surgery.filters.graph import filter_graph
+from engine.surgery.filters.graph import cut_filters, filter_graph
 from engine.tracks.fair_training.methods.base import LOOKS, PHASE_POINT, Trained, fair_method
 from engine.tracks.fair_training.training import trainer as module
-from engine.tracks.fair_training.training.mask_optimizer import MaskOptimizer
 from engine.tracks.fair_training.training.masked import (
+    MaskOptimizer,
     best,
     masked_filters_of,
     masked_weights_of,

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from engine.classifiers.groups import cross_entropy
 from engine.classifiers.images.context import TRAIN, VALIDATION, ImageShard
 from engine.classifiers.images.dense import answers_of
-from engine.classifiers.metrics import cross_entropy
 from engine.core.errors import RequestError
 from engine.data.images.load import ImageSet
 from engine.store.tables import within
-from engine.surgery.filters.cut import with_weights
+from engine.surgery.filters.graph import with_weights
 from engine.tracks.image_classifiers.measurements.trial import trial_model
 from engine.tracks.image_classifiers.request import validate_images
 from engine.tracks.image_classifiers.run import _stopped

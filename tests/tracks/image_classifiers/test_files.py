@@ -10,8 +10,7 @@ import pytest
 
 from engine.core.errors import RequestError
 from engine.report import bundle
-from engine.report.model_card import model_card
-from engine.report.report import report_html
+from engine.report.report import model_card, report_html
 from engine.store.runs import Run, Store
 from engine.surgery.record import read_filter_mask
 from tests.tracks.image_classifiers.made_up_run import make_run
@@ -108,8 +107,7 @@ def real(run, tmp_path_factory):
         save_classifier,
     )
     from engine.store.tables import pack
-    from engine.surgery.filters.cut import cut_filters
-    from engine.surgery.filters.graph import filter_graph
+    from engine.surgery.filters.graph import cut_filters, filter_graph
 
     folder = tmp_path_factory.mktemp("real")
     save_classifier(

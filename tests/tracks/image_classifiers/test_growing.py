@@ -18,9 +18,8 @@ from engine.report.summary import summary_text
 from engine.resident.asks import answer_here
 from engine.store.runs import Run, Store
 from engine.surgery.named import filter_units, widths_of, written_filters
-from engine.tracks.image_classifiers.growing import grow
 from engine.tracks.image_classifiers.panels.bench import rows
-from engine.tracks.image_classifiers.run import run_image_audit
+from engine.tracks.image_classifiers.run import grow, run_image_audit
 from tests.pages.checks import assert_calm, html_of, measured_by, opened, use_store, words_of
 from tests.tracks.image_classifiers.worlds import image_request
 

@@ -250,7 +250,7 @@ def test_an_unknown_method_names_the_known_ones():
 
 def test_stating_what_to_do_does_not_load_torch():
     assert_torch_stays_out(
-        "import engine.audit.tracks, engine.tracks.image_classifiers.presets",
+        "import engine.audit.tracks, engine.tracks.image_classifiers.experiments._base",
         "from engine.tracks.image_classifiers.methods.base import filter_methods",
         "filter_methods()",
         "import engine.training.recipe, engine.surgery.record, engine.store.shards",

@@ -10,23 +10,24 @@ import plotly.graph_objects as go
 import pytest
 
 from engine.report import contents, phrasing
+from engine.report.charts import by_group as classifier_groups
+from engine.report.charts import by_group as levelling
 from engine.report.charts import (
-    classifier_along,
     classifier_changed,
-    classifier_groups,
     compare,
     cost,
     filter_layers,
     flips,
-    levelling,
     lookup,
     pareto,
 )
+from engine.report.charts import metric_curve as classifier_along
 from engine.report.charts.panel import Choice, beside
 from engine.report.verdict import verdict
 from engine.store.runs import Run, Store
 from engine.store.tables import where
-from engine.tracks.image_classifiers.panels import loss_share, pw, scores
+from engine.tracks.image_classifiers.panels import pw, scores
+from engine.tracks.image_classifiers.panels import pw as loss_share
 from engine.tracks.image_classifiers.panels import speedup as filters_speedup
 from tests import made_up
 from tests.builders import changed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.tracks.image_classifiers.checks import evaluate
+from engine.tracks.image_classifiers.summary import evaluate
 
 
 def test_the_planted_gap_lies_outside_its_null_band():

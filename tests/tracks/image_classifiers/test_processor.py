@@ -12,7 +12,7 @@ from engine.classifiers.groups import GroupMeasure
 from engine.data.images.load import ImageAsk, load_images
 from engine.models.image_processor import FILE
 from engine.models.load_image_classifier import load_classifier
-from engine.tracks.image_classifiers.checks import evaluate
+from engine.tracks.image_classifiers.summary import evaluate
 from tests.models.test_image_processor import folder_of_pictures, theirs
 from tests.tiny_images import CLASSES, saved_by_transformers
 

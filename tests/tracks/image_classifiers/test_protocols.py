@@ -14,8 +14,7 @@ from engine.classifiers.images.dense import targets_of
 from engine.data.images.load import load_images
 from engine.surgery.filters.graph import filter_graph
 from engine.tracks.image_classifiers.measurements.trial import by_view
-from engine.tracks.image_classifiers.run import _without
-from engine.tracks.image_classifiers.tables import affected_classes, affected_table
+from engine.tracks.image_classifiers.run import _without, affected_classes, affected_table
 from engine.training.recipe import LossPlan
 from tests.classifiers.test_groups import answers, small, world
 from tests.classifiers.worlds import tiny

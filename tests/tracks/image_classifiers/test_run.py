@@ -18,15 +18,13 @@ from engine.models.load_image_classifier import fresh_classifier
 from engine.report.contents import default_choice
 from engine.store.runs import Run
 from engine.store.tables import unpack, where
-from engine.surgery.filters.cut import replayed, with_weights
-from engine.surgery.filters.graph import filter_graph
+from engine.surgery.filters.graph import filter_graph, replayed, with_weights
 from engine.tracks.image_classifiers.experiments._base import after_pruning
 from engine.tracks.image_classifiers.measurements import image_measurements
 from engine.tracks.image_classifiers.measurements.trial import chosen_shard
-from engine.tracks.image_classifiers.panels.loss_share import affected
+from engine.tracks.image_classifiers.panels.pw import affected
 from engine.tracks.image_classifiers.request import ImageRequest, arms_of, validate_images
-from engine.tracks.image_classifiers.run import run_image_audit
-from engine.tracks.image_classifiers.tables import DIFFERENCES
+from engine.tracks.image_classifiers.run import DIFFERENCES, run_image_audit
 from engine.training.fit import probabilities
 from tests.audit.run_checks import value_of
 from tests.classifiers.whole_runs import (

@@ -12,7 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
-from engine.classifiers.images.inspection import inspected
+from engine.classifiers.images.request import inspected
 from engine.cli import main
 from engine.models.image_processor import FILE
 from engine.models.load_image_classifier import load_classifier
@@ -21,9 +21,9 @@ from engine.resident.asks import answer_here
 from engine.resident.warm import Warm
 from engine.store.runs import Store
 from engine.surgery.filters.replay import load_cut_classifier
-from engine.tracks.image_classifiers.checks import evaluate
 from engine.tracks.image_classifiers.request import validate_images
 from engine.tracks.image_classifiers.run import run_image_audit
+from engine.tracks.image_classifiers.summary import evaluate
 from tests.tiny_images import CLASSES, saved_by_transformers
 from tests.tracks.image_classifiers.worlds import image_request
 

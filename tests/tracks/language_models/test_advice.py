@@ -8,7 +8,7 @@ import json
 import pytest
 
 from engine.cli import main
-from engine.report.advice import LEAVE, MORE, TAKE, Loss, decide
+from engine.report.verdict import LEAVE, MORE, TAKE, Loss, decide
 from engine.store.runs import EMBEDDED, Store
 from tests.pages.checks import opened, words_of
 

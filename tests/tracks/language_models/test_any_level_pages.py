@@ -10,7 +10,7 @@ from engine.report import phrasing
 from engine.report.bundle import export_run
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
-from engine.report.tracks import track_of
+from engine.report.tracks import prediction_of
 from engine.store.runs import Run, Store, find_run
 from engine.tracks.language_models.examples import pairs
 from engine.tracks.language_models.growing import grow
@@ -43,7 +43,7 @@ def run(folder, monkeypatch) -> Run:
 
 def between(run: Run, method: str, axis: str) -> float:
     """A level that is not finished."""
-    finished, stops = lookup.levels(run, method, axis), track_of(run).prediction.stops
+    finished, stops = lookup.levels(run, method, axis), prediction_of(run).stops
     return next(level for level in stops(run, method, axis) if level not in finished)
 
 

@@ -20,7 +20,7 @@ from engine.report.charts import cost, lookup, pareto
 from engine.report.charts.panel import Choice
 from engine.report.costs import saved_said
 from engine.report.story import step
-from engine.report.tracks import question, track_of
+from engine.report.tracks import prediction_of, question, track_of
 from engine.report.verdict import verdict
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
@@ -28,7 +28,7 @@ from engine.tracks.language_models import predicted
 from engine.tracks.language_models.asks.prompt import Prompt
 from engine.tracks.language_models.evidence import differences
 from engine.tracks.language_models.growing import check_growth, grow
-from engine.tracks.language_models.panels import arms
+from engine.tracks.language_models.panels import along_sparsity as arms
 from engine.tracks.language_models.request import AuditRequest, validate
 from engine.tracks.language_models.run import run_audit
 from tests.tiny import build
@@ -123,7 +123,7 @@ def test_a_compression_at_another_level_joins_the_audit_and_is_what_an_audit_of_
         pd.testing.assert_frame_equal(new[same.columns], same)
     assert predicted.levels_of(grown, "wanda", "nationality")[0] == 0.05
     assert predicted.levels_of(grown, "layer_drop", "nationality") == [0.333, 0.667]
-    assert track_of(grown).prediction.ahead(grown, Choice("wanda", "nationality", 0.2)) is None
+    assert prediction_of(grown).ahead(grown, Choice("wanda", "nationality", 0.2)) is None
     assert len(more("random_weights", 0.4).added) == 1
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from engine.models.load_language_model import inspect_model, load_language_model
-from engine.tracks.language_models.arm_words import amount
+from engine.tracks.language_models.arms import amount
 from engine.tracks.language_models.compressions._linear import linear_weights, lowest
 from engine.tracks.language_models.compressions.base import compression, compressions
 from engine.tracks.language_models.compressions.layer_drop import cosines_of, drop_layers

@@ -17,7 +17,7 @@ from engine.report.charts.panel import Choice
 from engine.store.runs import Store
 from engine.surgery.heads.mask import cut, masked
 from engine.surgery.heads.replay import Shape, even_faults, is_even, save_even, shape_of
-from engine.tracks.language_models.panels.arms import price_of_even
+from engine.tracks.language_models.panels.along_sparsity import price_of_even
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit
 from engine.tracks.language_models.selection.base import Ballot, even_cut, selection_method

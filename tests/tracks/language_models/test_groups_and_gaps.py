@@ -15,11 +15,11 @@ from engine.stats.resampling import (
     UNCLEAR,
     Interval,
 )
-from engine.tracks.language_models.bias_intervals import BiasErrors
-from engine.tracks.language_models.groups import (
-    COLUMNS,
+from engine.tracks.language_models.bias_intervals import GROUPS_COLUMNS as COLUMNS
+from engine.tracks.language_models.bias_intervals import (
     TOO_FEW_TEMPLATES,
     TOO_FEW_WORDS,
+    BiasErrors,
     group_table,
     levelling,
 )

@@ -14,14 +14,13 @@ from engine.audit.jobs import check
 from engine.audit.request import Growth
 from engine.audit.verification import verify_run
 from engine.core.errors import RequestError
-from engine.report.advice import TAKE
 from engine.report.bundle import export_run, write_masks
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contents import panels
 from engine.report.hand_sets import tried
 from engine.report.summary import summary_of, summary_text
-from engine.report.verdict import verdict
+from engine.report.verdict import TAKE, verdict
 from engine.store.runs import Run, Store
 from engine.store.tables import where
 from engine.tracks.language_models.growing import grow

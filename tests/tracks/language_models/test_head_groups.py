@@ -64,7 +64,7 @@ def test_bias_of_the_subgroups_means_with_a_head_off_is_bias_minus_its_effect(tm
 
 def _scored_texts(run) -> pd.DataFrame:
     """The dense model's judged texts on validation prompts, from the store."""
-    from engine.audit.growing import plan_of
+    from engine.audit.session import plan_of
     from engine.tracks.language_models.context import Shard
     from engine.tracks.language_models.opening import context_of
 

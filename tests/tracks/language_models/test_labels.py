@@ -25,7 +25,7 @@ from engine.tracks.language_models.labels import (
     sample_of,
     told,
 )
-from engine.tracks.language_models.panels.labels import labels, said
+from engine.tracks.language_models.panels.judges import labels, said
 from tests.made_up import make
 from tests.pages.checks import assert_calm, opened, use_store, words_of
 

@@ -310,8 +310,8 @@ def test_an_unexpected_failure_shows_no_traceback(here, monkeypatch):
         raise ValueError("secret detail /home/me")
 
     cache.MEMORY.clear()
-    charts = replace(Heads.main_charts, groups=broken)
-    monkeypatch.setattr(Heads, "main_charts", charts)
+    charts = replace(Heads.charts, groups=broken)
+    monkeypatch.setattr(Heads, "charts", charts)
     at = opened("summary", RUN)
     assert not at.exception and "could not be drawn" in at.error[0].value
     assert "secret" not in at.error[0].value

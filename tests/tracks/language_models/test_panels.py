@@ -15,7 +15,7 @@ from engine.core.errors import RequestError
 from engine.report import contents, in_words, phrasing
 from engine.report.charts import by_group, compare, cost, flips, lookup, pareto
 from engine.report.charts.panel import Choice, apart
-from engine.report.model_card import model_card
+from engine.report.report import model_card
 from engine.report.summary import summary_text
 from engine.report.tracks import track_of
 from engine.report.verdict import verdict
@@ -258,7 +258,8 @@ def test_cost_says_measured_time_and_agreement(run, tmp_path):
 def test_compare_warns_only_about_what_differs(store):
     runs = [store.open("plain"), store.open("other")]
     table, warnings = compare.comparability(runs)
-    assert set(table["setting"]) == {"judge"} and warnings == [track_of(runs[0]).binding["judge"]]
+    binding = track_of(runs[0]).comparison.binding
+    assert set(table["setting"]) == {"judge"} and warnings == [binding["judge"]]
     panel = compare.compare_runs(runs, CHOICE)
     assert "Another judge" not in panel.said and len(panel.table) == 4  # the page says it above
     assert compare.comparability(runs[:1] * 2)[1] == []

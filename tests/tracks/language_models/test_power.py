@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from engine.core.types import POOLED
-from engine.stats.student import smallest_effect
+from engine.stats.clustered import smallest_effect
 from engine.tracks.language_models.evidence import power_of
 from engine.tracks.language_models.words import power_words
 

@@ -16,8 +16,11 @@ import pytest
 ray = pytest.importorskip("ray", reason="needs ray: pip install -r requirements-ray.txt")
 
 from benchmarks.hardening._audits import differences  # noqa: E402
-from engine.audit.ray_executor import OnRay, connect  # noqa: E402
-from engine.audit.ray_workers import WorkerPool  # noqa: E402
+from engine.audit.ray_executor import (  # noqa: E402
+    OnRay,
+    WorkerPool,
+    connect,
+)
 from engine.audit.session import Local, Progress  # noqa: E402
 from engine.cli import main  # noqa: E402
 from engine.core.errors import Cancelled, PruneAuditError, RequestError  # noqa: E402
@@ -131,7 +134,7 @@ def test_an_address_without_a_cluster_is_said(address, said):
 def test_a_cluster_without_workers_gives_up_and_keeps_what_was_finished(
     cluster, local, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("engine.audit.ray_workers.PATIENCE", 3.0)
+    monkeypatch.setattr("engine.audit.ray_executor.PATIENCE", 3.0)
     _, audit = audit_in(local[0], tmp_path)
     executor = OnRay(cluster.address)
     monkeypatch.setattr(executor.workers, "start", lambda *args: None)
@@ -140,7 +143,7 @@ def test_a_cluster_without_workers_gives_up_and_keeps_what_was_finished(
 
 
 def test_a_busy_cluster_is_waited_for_and_then_said(cluster, local, tmp_path, monkeypatch):
-    monkeypatch.setattr("engine.audit.ray_workers.LOADING", 3.0)
+    monkeypatch.setattr("engine.audit.ray_executor.LOADING", 3.0)
     _, audit = audit_in(local[0], tmp_path)
     connect(cluster.address)
 
@@ -202,7 +205,7 @@ def test_a_head_that_is_gone_is_said(monkeypatch):
     class Context:
         gcs_address = "127.0.0.1:1"
 
-    monkeypatch.setattr("engine.audit.ray_workers.LOOK", 0.05)
+    monkeypatch.setattr("engine.audit.ray_executor.LOOK", 0.05)
     monkeypatch.setattr(ray, "get_runtime_context", Context)
     with pytest.raises(PruneAuditError, match="does not answer any more"):
         WorkerPool().reachable(ray)

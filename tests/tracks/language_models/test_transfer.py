@@ -10,10 +10,10 @@ from engine.core.types import Hooks
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.store.runs import Store, find_run
-from engine.tracks.language_models import transfer as transfers
+from engine.tracks.language_models import growing as transfers
 from engine.tracks.language_models.evidence import transfer_text
+from engine.tracks.language_models.growing import Ask, Place, row_of, transfer
 from engine.tracks.language_models.panels.reliability import NOT_ELSEWHERE, transferred
-from engine.tracks.language_models.transfer import Ask, Place, row_of, transfer
 from tests.tracks.language_models.worlds import WORDS, write_pairs, write_rows
 
 pytestmark = pytest.mark.usefixtures("words_judged")

@@ -8,9 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine.report.advice import LEAVE, MORE, TAKE, Advice, advice, losses
 from engine.report.contents import default_choice
-from engine.report.verdict import verdict
+from engine.report.verdict import LEAVE, MORE, TAKE, Advice, advice, losses, verdict
 from engine.store.runs import Store
 from tests.tracks.language_models.made_up_run import FEW, make_run
 
@@ -187,7 +186,7 @@ def test_a_cut_is_left_where_a_loss_is_shown_whatever_it_gains(base, tmp_path):
 def test_a_cut_that_gains_nothing_is_left(base, tmp_path, monkeypatch):
     run, choice, _ = told(base, tmp_path, STILL, [STILL, STILL])
     assert advice(run, choice).answer == TAKE, "it saves bytes"
-    monkeypatch.setattr("engine.report.advice.savings", lambda run, variant: [])
+    monkeypatch.setattr("engine.report.verdict.savings", lambda run, variant: [])
     assert advice(run, choice).said.startswith("Leave it: no gain is shown")
 
 

@@ -33,12 +33,13 @@ from engine.tracks.text_classifiers.tables import (
     Measures,
     iteration_scores,
     iterations_table,
+    null_tables,
     numbers_tables,
     predictions_table,
     score_differences,
+    ticket_tables,
     variants_table,
 )
-from engine.tracks.text_classifiers.ticket_tables import null_tables, ticket_tables
 from tests.builders import hash_of, options_of
 from tests.tracks.text_classifiers.made_up_world import (
     CONSTANT,

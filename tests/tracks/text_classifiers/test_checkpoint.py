@@ -17,8 +17,9 @@ from engine.store.runs import Run, Store
 from engine.surgery.heads import replay
 from engine.surgery.heads.replay import load_cut_classifier
 from engine.tracks.text_classifiers import words as own
-from engine.tracks.text_classifiers.checkpoint import answers_agree, write_text_checkpoint
-from engine.tracks.text_classifiers.panels import groups, lens
+from engine.tracks.text_classifiers.checkpoint import answers_agree, write_checkpoint
+from engine.tracks.text_classifiers.panels import curve as groups
+from engine.tracks.text_classifiers.panels import lens
 from engine.tracks.text_classifiers.run import run_text_audit
 from tests.builders import changed
 from tests.tracks.text_classifiers.worlds import model_folder, text_request, text_world
@@ -95,19 +96,19 @@ def test_a_pooled_variant_stands_for_its_first_seed_and_others_need_their_weight
     pooled = (
         variants[(variants["method"] == METHODS[0]) & (variants["seed"] == -1)].iloc[0].to_dict()
     )
-    write_text_checkpoint(run, pooled, tmp_path / "pooled")
+    write_checkpoint(run, pooled, tmp_path / "pooled")
     mask = json.loads((tmp_path / "pooled" / "mask.json").read_text())
     assert mask["settings"]["variant"].endswith("#0") and mask["run"] == run.id
     second = (
         variants[(variants["method"] == METHODS[2]) & (variants["seed"] == 1)].iloc[0].to_dict()
     )
     with pytest.raises(RequestError, match="'dense#1' has no weights in this audit"):
-        write_text_checkpoint(run, second, tmp_path / "second")
+        write_checkpoint(run, second, tmp_path / "second")
 
 
 def test_of_a_model_that_was_brought_the_weights_are_its_own(brought, tmp_path):
     row = brought.table("variants").query("seed == 0").iloc[0].to_dict()
-    paths = write_text_checkpoint(brought, row, tmp_path / "cut")
+    paths = write_checkpoint(brought, row, tmp_path / "cut")
     assert {path.name for path in paths} >= {"mask.json", "config.json", "agreement.json"}
     assert json.loads((tmp_path / "cut" / "agreement.json").read_text())["holds"]
 
@@ -116,12 +117,12 @@ def test_another_model_or_other_answers_are_refused(run, brought, tmp_path):
     row = brought.table("variants").query("seed == 0").iloc[0].to_dict()
     other = model_folder(tmp_path / "other", "distilbert")
     with pytest.raises(RequestError, match="the audit was of"):
-        write_text_checkpoint(brought, row, tmp_path / "refused", str(other))
+        write_checkpoint(brought, row, tmp_path / "refused", str(other))
     wrong = changed(
         brought, tmp_path, "predictions", lambda table: table.assign(p_0=0.9, p_1=0.05, p_2=0.05)
     )
     with pytest.raises(MaskError, match="does not answer as the audit says"):
-        write_text_checkpoint(wrong, row, tmp_path / "wrong")
+        write_checkpoint(wrong, row, tmp_path / "wrong")
     none = changed(brought, tmp_path / "none", "predictions", lambda table: table.iloc[:0])
     assert not answers_agree(none, row["variant"], None)["holds"]
 

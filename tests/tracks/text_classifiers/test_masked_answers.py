@@ -9,7 +9,7 @@ from engine.core.errors import MaskError
 from engine.core.types import HeadMask
 from engine.models.load_text_classifier import probabilities_of
 from engine.surgery.heads.mask import is_masked, masked
-from engine.tracks.text_classifiers.measurements.under_masks import answers_under, random_units
+from engine.tracks.text_classifiers.measurements.importance import answers_under, random_units
 from tests.tiny import ENCODERS, tiny_text_classifier
 
 TEXTS = ["w1 w5 w9", "w2", "w3 w3 w4 w8 w9 w20 w21", "w7 w7"]

@@ -13,33 +13,21 @@ from engine.core import words
 from engine.core.errors import RequestError
 from engine.report import contents, phrasing
 from engine.report.bundle import write_masks
-from engine.report.charts import (
-    classifier_along,
-    classifier_groups,
-    compare,
-    lookup,
-    pareto,
-)
+from engine.report.charts import by_group as classifier_groups
+from engine.report.charts import compare, lookup, pareto
+from engine.report.charts import metric_curve as classifier_along
 from engine.report.charts.panel import Choice
-from engine.report.model_card import model_card
+from engine.report.report import model_card
 from engine.report.tracks import track_of, tracks
 from engine.report.verdict import verdict
 from engine.store.runs import Run, Store
 from engine.surgery.record import read_mask
 from engine.tracks.text_classifiers import words as own
-from engine.tracks.text_classifiers.panels import (
-    curve,
-    groups,
-    help,
-    importance,
-    lens,
-    published,
-    survival,
-)
-from engine.tracks.text_classifiers.panels import (
-    lookup as tickets,
-)
-from engine.tracks.text_classifiers.ticket_tables import tickets_of
+from engine.tracks.text_classifiers.panels import curve, importance, lens, published, survival
+from engine.tracks.text_classifiers.panels import curve as groups
+from engine.tracks.text_classifiers.panels import importance as help
+from engine.tracks.text_classifiers.panels import survival as tickets
+from engine.tracks.text_classifiers.tables import tickets_of
 from tests.builders import changed
 from tests.tracks.text_classifiers.made_up_run import make_run
 from tests.tracks.text_classifiers.made_up_world import CONSTANT
@@ -548,8 +536,7 @@ def test_compare_warns_of_what_differs(store):
 
 
 def test_masks_are_those_of_seeds(run, tmp_path):
-    track = track_of(run)
-    takable = track.takable(run, lookup.variant_of(run, ISP))
+    takable = lookup.takable(run, lookup.variant_of(run, ISP))
     assert list(takable.values()) == [
         f"ISP by conductance, 50 % cut, seed {seed}" for seed in range(3)
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.tracks.text_classifiers.ticket_tables import rank_among, worth_of
+from engine.tracks.text_classifiers.tables import rank_among, worth_of
 
 
 def test_percentile_and_p_by_hand():

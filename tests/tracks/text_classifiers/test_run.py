@@ -18,11 +18,12 @@ from engine.store.runs import Run, Store
 from engine.store.tables import unpack, where
 from engine.surgery import agreement as equivalence
 from engine.surgery.agreement import Agreement
-from engine.surgery.filters.cut import with_weights
+from engine.surgery.filters.graph import with_weights
 from engine.surgery.heads.mask import cut, masked
 from engine.tracks.text_classifiers.arms import arms_of, forecast
 from engine.tracks.text_classifiers.context import TextShard
-from engine.tracks.text_classifiers.measurements import cost, tuned
+from engine.tracks.text_classifiers.measurements import tuned
+from engine.tracks.text_classifiers.measurements import tuned as cost
 from engine.tracks.text_classifiers.measurements.importance import answers_of, scored_texts
 from engine.tracks.text_classifiers.request import validate_text
 from engine.tracks.text_classifiers.run import context_of, importance_only, run_text_audit

@@ -7,7 +7,7 @@ import math
 import pandas as pd
 import pytest
 
-from engine.tracks.text_classifiers.winning_tickets import by_spread_only, largest, level_of
+from engine.tracks.text_classifiers.tables import by_spread_only, largest, level_of
 
 
 def test_the_definition_by_hand():

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.report.picture_ask import PictureAsk
+from engine.core.types import Values
+from engine.report.one_input import PictureAsk
 from engine.store.runs import Run
 from engine.tracks.fair_training.checkpoint import WEIGHTS, fair_record
 
@@ -15,9 +16,9 @@ class TrainedPicture(PictureAsk):
 
     name = "trained picture"
 
-    def cut(self, run: Run, variant: dict[str, Any], dense: Any, arrays: dict[str, Any]) -> Any:
+    def cut(self, run: Run, variant: Values, dense: Any, arrays: dict[str, Any]) -> Any:
         from engine.classifiers.images.checkpoint import cut_with  # torch
-        from engine.surgery.filters.cut import with_weights
+        from engine.surgery.filters.graph import with_weights
 
         whole = variant["units"] == WEIGHTS or not variant["n_cut"]
         return (

@@ -3,7 +3,7 @@ read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,13 +20,14 @@ from engine.audit.experiments import (
 )
 from engine.audit.request import Request
 from engine.core import words
+from engine.core.types import Values
 from engine.data.images.load import look_images
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contents import default_choice
 from engine.store.runs import Run
-from engine.tracks.fair_training.panels.lookup import fair_axis
-from engine.tracks.fair_training.panels.surface import barrier
+from engine.tracks.fair_training.panels.curve import fair_axis
+from engine.tracks.fair_training.panels.training_curves import barrier
 from engine.tracks.fair_training.presets import PAPER as SETTINGS
 from engine.tracks.fair_training.presets import REQUEST as DEMO
 from engine.tracks.fair_training.presets import TARGETS, small_request
@@ -73,7 +74,7 @@ class FairExperiment(Experiment):
     draws: tuple[Callable[[Run, Choice], Panel], ...]
     methods: tuple[str, ...] = SHOWN_FOR_MOBILENET
     """What `quick` trains in the paper's setting; on the paper's data one audit answers all."""
-    asks: Mapping[str, Any] = field(default_factory=dict)
+    asks: Values = field(default_factory=dict)
     """Fields of its requests in the paper's setting."""
     model: str = RESNET
     stated: tuple[Stated, ...] = ()

@@ -16,9 +16,9 @@ from engine.tracks.fair_training.experiments._base import (
     FairExperiment,
 )
 from engine.tracks.fair_training.panels.curve import fair_curve
+from engine.tracks.fair_training.panels.differences import tradeoff
 from engine.tracks.fair_training.panels.effort import effort
-from engine.tracks.fair_training.panels.surface import path, surface
-from engine.tracks.fair_training.panels.tradeoff import tradeoff
+from engine.tracks.fair_training.panels.training_curves import path, surface
 
 
 def ablation_curve(run: Run, choice: Choice) -> Panel:

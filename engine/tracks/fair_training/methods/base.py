@@ -13,13 +13,13 @@ import numpy as np
 
 from engine.core.discover import members
 from engine.core.errors import RequestError, unknown
-from engine.core.types import Setting
+from engine.core.types import Setting, Values
 from engine.training.recipe import Keep, Nowhere, Recipe
 
 if TYPE_CHECKING:  # these load torch; stating what to do must not
     from engine.models.load_image_classifier import Classifier
     from engine.surgery.filters.graph import FilterGraph
-    from engine.training.batches import Batches
+    from engine.training.fit import Batches
     from engine.training.losses import Targets
 
 __all__ = [
@@ -64,7 +64,7 @@ class FairMethod(ABC):
     def train(self, job: FairJob) -> Iterator[Trained]:
         """One result per sparsity, ascending; each is yielded as soon as it is there."""
 
-    def draws(self, given: Mapping[str, Any]) -> int:
+    def draws(self, given: Values) -> int:
         """How many trainings each seed has, with the settings `given`."""
         return next(
             (int(given.get(DRAWS, item.default)) for item in self.settings if item.name == DRAWS), 1
@@ -150,11 +150,11 @@ class FairJob:
     equal: str = UNITS
     draw: int = 0
     widths: np.ndarray | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Values = field(default_factory=dict)
     look: Callable[[Any], Mapping[str, float]] = lambda model: {}
     check: Callable[[], None] = lambda: None
     step: Callable[[int, int], None] = lambda done, total: None
-    point: Callable[[Mapping[str, Any]], None] = lambda row: None
+    point: Callable[[Values], None] = lambda row: None
     keep: Callable[[str], Keep] = lambda phase: Nowhere()
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from engine.core.types import Setting
-from engine.tracks.fair_training.methods._shared import magnitudes, prune, trainer_of
 from engine.tracks.fair_training.methods.base import WEIGHTS, FairJob, FairMethod, Trained
+from engine.tracks.fair_training.methods.bifp import magnitudes, prune, trainer_of
 
 ROUNDED = 0.05
 """Share of a round that is forgiven: 0.832, written with a few digits for 1 - 0.8^8, asks for no

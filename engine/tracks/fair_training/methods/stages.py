@@ -16,15 +16,6 @@ from typing import Any
 import numpy as np
 
 from engine.core.types import Setting
-from engine.tracks.fair_training.methods._shared import (
-    SHARPNESS,
-    by_chance,
-    finished,
-    geometric_median,
-    prune,
-    sensitivity,
-    trainer_of,
-)
 from engine.tracks.fair_training.methods.base import (
     DRAWS,
     FILTERS,
@@ -34,7 +25,16 @@ from engine.tracks.fair_training.methods.base import (
     FairMethod,
     Trained,
 )
-from engine.tracks.fair_training.methods.bifp import STRUCTURED
+from engine.tracks.fair_training.methods.bifp import (
+    SHARPNESS,
+    STRUCTURED,
+    by_chance,
+    finished,
+    geometric_median,
+    prune,
+    sensitivity,
+    trainer_of,
+)
 
 CUT, PLAIN, FAIR = "cut", "plain", "fair"
 """What follows each other in a method; `plain` and `fair` are phases of training, without and with

@@ -12,13 +12,12 @@ from engine.core import words
 from engine.core.ids import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.kinds import dots
-from engine.report.charts.marks import entry
+from engine.report.charts.kinds import dots, entry
 from engine.report.charts.panel import Choice, Panel, nothing, wrapped
 from engine.report.schema import hovers, readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
-from engine.tracks.fair_training.panels.lookup import bifp_of, fair_axis, flops_said, shown_of
+from engine.tracks.fair_training.panels.curve import bifp_of, fair_axis, flops_said, shown_of
 
 QUESTION = "How much training does it take until the model is as fair and accurate as stated?"
 SPENT = "iterations mask_updates examples seconds"
@@ -106,7 +105,7 @@ def reached(run: Run, choice: Choice, family: str) -> pd.DataFrame:
     mine = variants[variants["pooled"].isin(reported) & (variants["seed"] >= 0)]["variant"]
     table, at = lookup.frame(run, "reached"), lookup.level_of(run, choice)
     table = table[table["variant"].isin(mine)]
-    here = at_level(table["sparsity"], at) | table["method"].isin(track_of(run).uncut)
+    here = at_level(table["sparsity"], at) | table["method"].isin(track_of(run).ways.uncut)
     shown = shown_of(lookup.methods(run), family, choice.method)
     return table[here & table["method"].isin(shown)].reset_index(drop=True)
 
@@ -122,7 +121,7 @@ def _order(run: Run, table: pd.DataFrame) -> list[str]:
         rows = table[table["method"] == method]
         share = float(rows["reached"].mean())
         mean = float(rows["iterations"].mean()) if share else 0.0
-        return method in track_of(run).uncut, -share, mean, place[method]
+        return method in track_of(run).ways.uncut, -share, mean, place[method]
 
     return sorted(place, key=key)
 
@@ -163,7 +162,7 @@ def _figure(
 
 
 def _label(run: Run, method: str, table: pd.DataFrame) -> str:
-    notes = ["nothing cut"] if method in track_of(run).uncut else []
+    notes = ["nothing cut"] if method in track_of(run).ways.uncut else []
     notes += [] if table.loc[table["method"] == method, "reached"].any() else ["never reached"]
     name = wrapped(words.method_name(method), 22)
     return f"{name}<br><i>{', '.join(notes)}</i>" if notes else name
@@ -212,7 +211,7 @@ def _answer(
     run: Run, choice: Choice, table: pd.DataFrame, what: Effort, targets: str
 ) -> tuple[str, str]:
     """How far BiFP gets; then the others, and which methods never got there."""
-    base, uncut = bifp_of(run, choice), table["method"].isin(track_of(run).uncut)
+    base, uncut = bifp_of(run, choice), table["method"].isin(track_of(run).ways.uncut)
     dense, table = table[uncut], table[~uncut]
     names = [
         name for name in dict.fromkeys([base, *_order(run, table)]) if name in set(table["method"])

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.report.picture_ask import PictureAsk
+from engine.core.types import Values
+from engine.report.one_input import PictureAsk
 from engine.store.runs import Run
-from engine.tracks.image_classifiers.checkpoint import filter_record
+from engine.tracks.image_classifiers.checkpoint import mask_record
 
 
 class Picture(PictureAsk):
@@ -15,7 +16,7 @@ class Picture(PictureAsk):
 
     name = "picture"
 
-    def cut(self, run: Run, variant: dict[str, Any], dense: Any, arrays: dict[str, Any]) -> Any:
+    def cut(self, run: Run, variant: Values, dense: Any, arrays: dict[str, Any]) -> Any:
         from engine.classifiers.images.checkpoint import cut_with  # torch
 
-        return cut_with(dense, filter_record(run, variant), arrays) if variant["n_cut"] else dense
+        return cut_with(dense, mask_record(run, variant), arrays) if variant["n_cut"] else dense

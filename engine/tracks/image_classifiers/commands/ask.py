@@ -1,7 +1,7 @@
 """ask, of image classifiers: what is answered to a picture, and where the models look (the maps in
 --json)."""
 
-from engine.report.picture_words import OPTIONS, given, said
+from engine.report.one_input import OPTIONS, given, said
 
 __all__ = ["ASKS", "OPTIONS", "given", "said"]
 

@@ -30,7 +30,7 @@ def claims(args: argparse.Namespace) -> bool:
 
 
 def evaluated(args: argparse.Namespace) -> Evaluation:
-    from engine.tracks.image_classifiers.checks import evaluate
+    from engine.tracks.image_classifiers.summary import evaluate
 
     axes = tuple(args.axis or ())
     return evaluate(

@@ -13,7 +13,7 @@ from engine.tracks.image_classifiers.experiments._base import (
     after_pruning,
     changes_of_share,
 )
-from engine.tracks.image_classifiers.panels import loss_share
+from engine.tracks.image_classifiers.panels import pw
 from engine.tracks.image_classifiers.panels.pw import ablation, pw_difference
 from engine.tracks.image_classifiers.panels.speedup import groups_along_speedup
 
@@ -68,7 +68,7 @@ ROWS = (
             rises=("autobot", "taylor"),
             about=f"change by the loss, pw, {AFFECTED}",
         ),
-        draws=(loss_share.affected, *ALONG),
+        draws=(pw.affected, *ALONG),
         reads=after_pruning,
         printed=(
             Printed("Sec. 4.6", "resnet56", "", 0.9957),
@@ -204,7 +204,7 @@ ROWS = (
             ),
             *stated("Sec. 4.3", SHARE, rises=("male, all classes",)),
         ),
-        draws=(loss_share.loss_share,),
+        draws=(pw.loss_share,),
         reads=changes_of_share,
     ),
     # 80 % of the training images of cat and dog are taken away; two digits stand in for them.
@@ -227,7 +227,7 @@ ROWS = (
             ),
             *stated("Sec. 4.5", f"change of AUC, {AFFECTED} minus all images", falls=("",)),
         ),
-        draws=(loss_share.affected, *ALONG),
+        draws=(pw.affected, *ALONG),
         reads=after_pruning,
         printed=(
             Printed("Sec. 4.5", "resnet56", "", 0.9948),

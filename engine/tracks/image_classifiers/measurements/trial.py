@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import torch
 
+from engine.audit.measurements import Measurement
 from engine.classifiers.audit import EachAlone
 from engine.classifiers.images.context import TEST, TRAIN, ImageContext, ImageShard
 from engine.classifiers.images.dense import (
@@ -13,16 +19,22 @@ from engine.classifiers.images.dense import (
     answers_of,
     batches_of,
     cut_and_proved,
+    settings_of,
     stepper,
     targets_of,
     validator,
 )
 from engine.models.load_image_classifier import Classifier
 from engine.store.tables import curve_arrays, pack, within
-from engine.surgery.filters.cut import arrays_of, cut_filters, with_weights
-from engine.surgery.filters.graph import filter_graph
-from engine.tracks.image_classifiers.methods.base import filter_method
+from engine.surgery.filters.graph import arrays_of, cut_filters, filter_graph, with_weights
+from engine.tracks.image_classifiers.methods.base import (
+    Chosen,
+    FilterJob,
+    FilterMethod,
+    filter_method,
+)
 from engine.training.fit import fit
+from engine.training.losses import Targets
 from engine.training.recipe import ADDED, VIEW, LossPlan, loss_while_pruning
 
 
@@ -149,3 +161,202 @@ class ImageCost(DenseCost):
 
     def model_of(self, context: ImageContext, shard: ImageShard) -> Classifier:
         return trial_model(context, shard) if shard.method else super().model_of(context, shard)
+
+
+# Which filters a method cuts for every target speedup, from one search per arm and trial.
+
+
+class ChosenFilters(Measurement):
+    """Array table: scores [units], keep [units], curve/…, and weights/… where the method trains
+    while it cuts.
+
+    `loss` is the part that acts while pruning (see loss_while_pruning). All speedups of one trial
+    are one search.
+    """
+
+    name = "chosen"
+    pace = 0.37
+
+    def parts(self, context: ImageContext, shard: ImageShard) -> dict[str, Any]:
+        method = filter_method(shard.method)
+        pw: list[float | str] = (
+            [*context.settings.pw_of(method.name)] if shard.loss != "plain" else []
+        )
+        pw += [context.settings.weighting] if pw and context.settings.weighting != ADDED else []
+        # a descent through all targets depends on which targets there are; a search per target does
+        # not
+        others = list(context.settings.speedups) if method.one_descent else []
+        return {
+            "method": method.version,
+            "settings": settings_of(context, method),
+            "pw": pw,
+            "speedups": others,
+        }
+
+    def together(self, context: ImageContext, shard: ImageShard) -> Hashable:
+        return shard.method, shard.loss, shard.trial
+
+    def needs(self, context: ImageContext, shard: ImageShard) -> list[ImageShard]:
+        return [ImageShard("original")] if filter_method(shard.method).looks_at_images else []
+
+    def compute(self, context: ImageContext, shards: Sequence[ImageShard]) -> list[pd.DataFrame]:
+        first, method = shards[0], filter_method(shards[0].method)
+        # a descent depends on all its targets, also where only some are missing
+        wanted = (
+            context.settings.speedups if method.one_descent else {shard.speedup for shard in shards}
+        )
+        job = self._job(context, method, first, tuple(sorted(wanted)))
+        found = {one.speedup: one for one in method.choose(job)}
+        return [_packed(found[shard.speedup]) for shard in shards]
+
+    def _job(
+        self,
+        context: ImageContext,
+        method: FilterMethod,
+        shard: ImageShard,
+        speedups: tuple[float, ...],
+    ) -> FilterJob:
+        settings = settings_of(context, method)
+        plan = context.settings.plan(method.name, shard.loss)
+        own = replace(context.dense, model=copy.deepcopy(context.dense.model))
+        seed = context.seed("prune", shard.trial)
+        batches = batches_of(context, own, int(settings.get("batch", method.batch)), seed)
+        held = (
+            targets_of(context, plan, "prune", method.plain_labels)
+            if method.looks_at_images
+            else None
+        )
+        return FilterJob(
+            own,
+            context.graph,
+            batches,
+            held,
+            speedups,
+            seed,
+            settings,
+            context.hooks.check,
+            stepper(context),
+        )
+
+    def size(self, context: ImageContext, shard: ImageShard) -> float:
+        method = filter_method(shard.method)
+        if not method.looks_at_images:
+            return 1.0
+        settings = settings_of(context, method)
+        iterations = (
+            settings.get("iterations")
+            or settings["every"] * context.graph.total / settings["count"] / 2
+        )
+        share = 1.0 if "iterations" in settings else 1.0 / len(context.settings.speedups)
+        return 3.0 * iterations * settings.get("batch", method.batch) * share
+
+
+def _packed(one: Chosen) -> pd.DataFrame:
+    arrays = {
+        "scores": one.scores.astype(np.float64),
+        "keep": one.keep.astype(bool),
+        **curve_arrays(one.curve),
+    }
+    for name, value in (one.weights or {}).items():
+        arrays[f"weights/{name}"] = value.numpy()
+    return pack(arrays, {"met": bool(one.met), "trained": one.weights is not None})
+
+
+# Which images the pruning loss is about: share of every batch's loss per group and class (Fig.
+# 4).
+
+
+class LossShare(EachAlone):
+    """Rows: step, axis, group, label, loss (summed over the batch's images of that group and
+    class), n (such images).
+
+    `speedup` is the target the search aims at; it is stopped after context.loss_share batches. The
+    loss of each image is noted by the very object the search is trained on.
+    """
+
+    name = "loss_share"
+
+    def parts(self, context: ImageContext, shard: ImageShard) -> dict[str, Any]:
+        chosen = context.kind("chosen")
+        axes = list(context.images.groups)
+        return {"chosen": chosen.parts(context, shard), "batches": context.loss_share, "axes": axes}
+
+    def needs(self, context: ImageContext, shard: ImageShard) -> list[ImageShard]:
+        return [ImageShard("original")]
+
+    def table(self, context: ImageContext, shard: ImageShard) -> pd.DataFrame:
+        method = filter_method(shard.method)
+        settings = settings_of(context, method)
+        held = targets_of(
+            context, context.settings.plan(method.name, shard.loss), "prune", method.plain_labels
+        )
+        noted = Noted(held.labels, held.weights)
+        own = replace(context.dense, model=copy.deepcopy(context.dense.model))
+        seed = context.seed("prune", shard.trial)
+        batches = batches_of(context, own, int(settings.get("batch", method.batch)), seed)
+        job = FilterJob(
+            own,
+            context.graph,
+            batches,
+            noted,
+            (shard.speedup,),
+            seed,
+            settings,
+            _until(context, noted),
+        )
+        try:
+            for _ in method.choose(job):
+                pass
+        except Enough:
+            pass
+        return _shares(context, noted)
+
+    def size(self, context: ImageContext, shard: ImageShard) -> float:
+        return 3.0 * context.loss_share * 64
+
+
+class Enough(Exception):
+    """Enough batches were seen."""
+
+
+class Noted(Targets):
+    """Targets that remember the loss of every image they were asked about, batch by batch."""
+
+    seen: list[tuple[np.ndarray, np.ndarray]]
+
+    def __init__(self, labels: torch.Tensor, weights: torch.Tensor) -> None:
+        """Targets from soft labels [n, classes] and weights [n], float32, with an empty list of
+        what was seen."""
+        super().__init__(labels, weights)
+        object.__setattr__(self, "seen", [])
+
+    def each(self, rows: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+        """Loss of every image of a batch, [batch] in nats, noted on the way; rows [batch], logits
+        [batch, classes]."""
+        found = super().each(rows, logits)
+        self.seen.append((rows.cpu().numpy(), found.detach().double().cpu().numpy()))
+        return found
+
+
+def _until(context: ImageContext, noted: Noted) -> Any:
+    def check() -> None:
+        context.hooks.check()
+        if len(noted.seen) >= context.loss_share:
+            raise Enough
+
+    return check
+
+
+def _shares(context: ImageContext, noted: Noted) -> pd.DataFrame:
+    """One row per step, axis, group and class that occurs in the batch."""
+    train = context.images.table.iloc[context.rows(TRAIN)].reset_index(drop=True)
+    rows = []
+    for step, (places, losses) in enumerate(noted.seen[: context.loss_share]):
+        part = train.iloc[places].assign(loss=losses, one=1)
+        for axis in context.images.groups:
+            sums = part.groupby([axis, "label"], as_index=False)[["loss", "one"]].sum()
+            sums = sums.rename(columns={axis: "group", "one": "n"}).assign(step=step, axis=axis)
+            rows.append(sums.assign(share=sums["loss"] / np.maximum(losses.sum(), 1e-12)))
+    return pd.concat(rows, ignore_index=True)[
+        ["step", "axis", "group", "label", "loss", "share", "n"]
+    ]

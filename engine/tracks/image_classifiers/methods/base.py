@@ -13,12 +13,12 @@ import numpy as np
 
 from engine.core.discover import members
 from engine.core.errors import RequestError, unknown
-from engine.core.types import Setting
+from engine.core.types import Setting, Values
 
 if TYPE_CHECKING:  # these load torch; stating what to do must not
     from engine.models.load_image_classifier import Classifier
     from engine.surgery.filters.graph import FilterGraph
-    from engine.training.batches import Batches
+    from engine.training.fit import Batches
     from engine.training.losses import Targets
 
 
@@ -33,7 +33,7 @@ class FilterJob:
     held: Targets | None
     speedups: tuple[float, ...]
     seed: int
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Values = field(default_factory=dict)
     check: Callable[[], None] = lambda: None
     step: Callable[[int, int], None] = lambda done, total: None
 

@@ -34,7 +34,7 @@ class Magnitude(FilterMethod):
     )
 
     def choose(self, job: FilterJob) -> Iterator[Chosen]:
-        from engine.surgery.filters.cut import rows_of
+        from engine.surgery.filters.graph import rows_of
 
         power = 1 if self.setting(job, "norm") == "l1" else 2
         scores = np.zeros(job.graph.total)

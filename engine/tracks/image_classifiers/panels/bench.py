@@ -11,13 +11,14 @@ import pandas as pd
 
 from engine.core import words
 from engine.core.ids import at_level
+from engine.core.types import Values
 from engine.report import phrasing
-from engine.report.charts import bench, classifier_groups, lookup
+from engine.report.charts import bench, by_group, lookup
 from engine.report.charts.heat_map import bar_above
-from engine.report.charts.marks import add_points, hover
+from engine.report.charts.kinds import add_points, hover
 from engine.report.charts.panel import Choice, Panel, blank
 from engine.report.contract import Bench, Row, Units
-from engine.report.hand_classifiers import trial_said, trial_split
+from engine.report.hand_sets import trial_said, trial_split
 from engine.store.runs import Run
 from engine.surgery.named import cut_of, filter_name, filter_units, widths_of, written_filters
 from engine.surgery.named import starts_of as starts
@@ -109,7 +110,7 @@ def _table(run: Run, choice: Choice, off: Units) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-def _hover(row: dict[str, Any]) -> str:
+def _hover(row: Values) -> str:
     score = f"score {phrasing.number(row['score'])}" if np.isfinite(row["score"]) else ""
     return hover(
         row["filter"], f"place {row['place']} of its layer", score, "off" if row["off"] else "on"
@@ -163,7 +164,7 @@ BENCH = Bench(
     nothing=lambda run, choice: in_words(run, NO_EFFECTS),
     tried=on_trial,
     said=bench.said,
-    who=classifier_groups.paid_by_group,
+    who=by_group.paid_by_group,
     units=filter_units,
     written=written_filters,
     cut_of=cut_of,

@@ -13,27 +13,107 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.ids import at_level
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.classifier_lookup import axis_note, groups_in_order, paid_most
-from engine.report.charts.kinds import diagonal, lines
-from engine.report.charts.marks import add_points, beside, dot, entry
+from engine.report.charts.classifier_lookup import DENSE, axis_note, groups_in_order, paid_most
+from engine.report.charts.kinds import add_points, beside, diagonal, dot, entry, lines
 from engine.report.charts.panel import Choice, Panel, nothing, plain, ratio_axis
 from engine.report.contract import Measure
-from engine.report.palette import Style, series_styles
+from engine.report.palette import Look, Style, pair_style, series_styles
 from engine.report.schema import hovers, readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.store.tables import where
 from engine.tracks.image_classifiers import words as own
-from engine.tracks.image_classifiers.panels.lookup import (
-    PLAIN,
-    PW,
-    arm_groups,
-    arm_name,
-    bases,
-    missed,
-)
+
+# Reading the tables of an image run: arms, their trials, and the groups that may be compared.
+
+
+PLAIN, PW = "plain", "pw"
+
+
+def arm_of(method: str) -> tuple[str, str]:
+    """(base method, loss) of an arm's name: "autobot+pw" is ("autobot", "pw")."""
+    base, _, loss = method.partition("+")
+    return base, loss or PLAIN
+
+
+def pooled(run: Run) -> pd.DataFrame:
+    """Variants that stand for all trials of an arm at a speedup, without the dense model."""
+    table = lookup.reported(run)
+    return table[table["method"] != DENSE]
+
+
+def bases(run: Run) -> list[str]:
+    """Methods of the run without their losses, in the order of the track."""
+    found = list(dict.fromkeys(pooled(run)["base"]))
+    return [name for name in track_of(run).order(found) if name in found]
+
+
+def arm_groups(run: Run, choice: Choice, losses: tuple[str, ...] = (PLAIN, PW)) -> pd.DataFrame:
+    """The choice's measure per subgroup of every arm with one of these losses, at every speedup.
+
+    Columns: base, loss, speedup, achieved, degenerate, group, value, low, high, n, delta,
+    delta_low, delta_high, verdict; only subgroups that may be compared.
+    """
+    metric = lookup.reading(run, choice).group.metric
+    rows = lookup.frame(run, "groups")
+    rows = where(rows, metric=metric, axis=choice.measured, split=lookup.REPORTED)
+    rows = rows[rows["verdict"] == ""].drop(columns=["split", "axis", "metric"])
+    arms = pooled(run)
+    arms = arms[arms["loss"].isin(losses)]
+    columns = ["variant", "base", "loss", "speedup", "achieved", "degenerate"]
+    return (
+        arms[columns]
+        .merge(rows, on="variant")
+        .sort_values(["base", "loss", "speedup"], ignore_index=True)
+    )
+
+
+def missed(run: Run, variant: str) -> str:
+    """What every trial of a pooled variant reached, where some miss the target; else ""."""
+    trials = where(run.table("variants"), pooled=variant)
+    wrong = int((~trials["met"].astype(bool)).sum())
+    if not wrong:
+        return ""
+    got = phrasing.listing(f"{one:.4g}×" for one in trials["achieved"])
+    miss = "misses" if wrong == 1 else "miss"
+    aim = phrasing.factor(trials["speedup"].iloc[0])
+    return f"{wrong} of {len(trials)} trials {miss} {aim} by more than 0.1 %: {got}"
+
+
+def arm_name(base: str, loss: str) -> str:
+    """An arm in words."""
+    return words.method_name(base if loss == PLAIN else f"{base}+{loss}")
+
+
+def loss_said(loss: str) -> str:
+    """A loss inside a sentence."""
+    return "the PW loss" if loss == PW else own.loss_name(loss)
+
+
+# How each method looks with each loss, in every chart.
+
+
+LOOKS: dict[str, Look] = {
+    "autobot": ("#0072B2", "#56B4E9", "square", "solid"),
+    "taylor": ("#882255", "#D46A98", "triangle-up", "solid"),
+    "fpgm": ("#CC79A7", "#E59BC3", "pentagon", "solid"),
+    "magnitude": ("#009E73", "#2CC79B", "diamond", "solid"),
+    "by hand": ("#6A3D9A", "#B794F4", "hexagon", "dot"),
+    "random": ("#7a7a7a", "#b0b0b0", "x", "solid"),
+}
+BY_LOSS = {"": ("-open", "dot"), "pw": ("", "solid")}
+"""What ends the symbol of a method, and its dash, by the loss: filled and solid with the whole PW
+loss."""
+
+
+def arm_style(arm: str, dark: bool = False) -> Style:
+    """A method with a loss, "taylor+pw": the method's colour and symbol; filling and dash tell the
+    loss."""
+    return pair_style(arm, "+", LOOKS, BY_LOSS, dark)
+
 
 SHOWN = ("change", "level")
 LONGEST = 4
@@ -64,7 +144,7 @@ def groups_along_speedup(run: Run, choice: Choice, show: str = "change") -> Pane
     look = _Look(measure, show == "change", drawn, _range(table, list(drawn), show))
     parts = tuple(_column(run, choice, look, table[table["base"] == base]) for base in columns)
     more = (
-        f"{CHANGE_SAID}{_left_out(run, choice, drawn)} {track_of(run).flags_said}"
+        f"{CHANGE_SAID}{_left_out(run, choice, drawn)} {track_of(run).flags.said}"
         f" {axis_note(run, choice)}"
     )
     note = lookup.caveat(run, None, more=more)
@@ -165,7 +245,7 @@ def _stars(
     add_points(figure, x, y, texts, marker, showlegend=False, cliponaxis=False)
 
 
-def _degenerate_said(run: Run, row: dict[str, Any]) -> str:
+def _degenerate_said(run: Run, row: Values) -> str:
     return f"<b>{arm_name(row['base'], row['loss'])}</b>, {row['speedup']:g}×<br>{_wrong(run, row)}"
 
 
@@ -194,7 +274,7 @@ def _is_far(table: pd.DataFrame) -> bool:
     return bool(table["speedup"].min() > FAR)
 
 
-def _wrong(run: Run, row: dict[str, Any]) -> str:
+def _wrong(run: Run, row: Values) -> str:
     trials = phrasing.count(int(run.meta["request"]["trials"]), "trial")
     return f"{int(row['degenerate'])} of {trials} predict{'s' * (row['degenerate'] == 1)} one class"
 
@@ -322,7 +402,7 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def _measured(row: dict[str, Any]) -> str:
+def _measured(row: Values) -> str:
     return f"{row['speedup']:.2f}× ({row['speedup_low']:.2f} to {row['speedup_high']:.2f})"
 
 

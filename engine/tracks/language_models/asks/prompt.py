@@ -3,10 +3,9 @@ noise."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from engine.core.types import Hooks
+from engine.core.types import Hooks, Values
 from engine.resident.asks import Ask
 from engine.resident.warm import Warm
 from engine.store.runs import EMBEDDED, Store, find_run
@@ -28,9 +27,7 @@ class Prompt(Ask):
 
     name = "prompt"
 
-    def answer(
-        self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store
-    ) -> dict[str, Any]:
+    def answer(self, given: Values, warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
         run = find_run(str(given.get("run") or ""), [store, Store(EMBEDDED, read_only=True)])
         question = question_of(given, run)
         from engine.tracks.language_models.side_by_side import answered, loaded  # torch

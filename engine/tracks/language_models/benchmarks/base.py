@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +19,7 @@ import pandas as pd
 from engine.core.discover import members
 from engine.core.errors import Fault, unknown
 from engine.core.files import in_full, is_special
-from engine.core.types import Setting
+from engine.core.types import Setting, Values
 from engine.data.benchmarks.base import WHERE, readers
 
 PREFIX = "benchmark:"
@@ -222,7 +221,7 @@ def named_paths(where: str, words: Sequence[str], faults: list[Fault]) -> dict[s
     return found
 
 
-def benchmark_faults(asked: Mapping[str, Any]) -> list[Fault]:
+def benchmark_faults(asked: Values) -> list[Fault]:
     """Names that are not known, and values that are no paths; the files are read later."""
     faults = [unknown(WHERE, name, readers()) for name in asked if name not in readers()]
     for name, path in asked.items():

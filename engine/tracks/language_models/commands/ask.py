@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.core.errors import refusal
 from engine.core.text import visible
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.store.runs import Run
 from engine.surgery.record import check_mask_fits, read_mask
@@ -31,7 +32,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def given(run: Run, args: argparse.Namespace) -> dict[str, Any]:
+def given(run: Run, args: argparse.Namespace) -> Values:
     """What the words ask of the run. RequestError for a mask of another model."""
     if args.mask and args.heads is not None:
         raise refusal("--mask", "and --heads are both given.", "Give one of them.")
@@ -59,7 +60,7 @@ def _of_mask(run: Run, path: str) -> list[str]:
     return [f"{layer}.{head}" for layer, head in record.units]
 
 
-def said(answer: dict[str, Any], shown: bool) -> tuple[dict[str, Any], str]:
+def said(answer: dict[str, Any], shown: bool) -> tuple[Values, str]:
     """The answer as value and as text; what models wrote is left out unless `shown`."""
     if not shown:
         answer = {**answer, "rows": [_hidden(row) for row in answer["rows"]]}
@@ -79,7 +80,7 @@ def said(answer: dict[str, Any], shown: bool) -> tuple[dict[str, Any], str]:
     return answer, visible("\n".join([*lines, *(f"! {note}" for note in answer["notes"])]))
 
 
-def _hidden(row: dict[str, Any]) -> dict[str, Any]:
+def _hidden(row: Values) -> Values:
     """A row without anything a model wrote; numbers and lengths stay."""
     sides = {
         side: {**row[side], "text": HIDDEN, "pieces": [HIDDEN] * len(row[side]["pieces"])}
@@ -88,7 +89,7 @@ def _hidden(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, **sides, "next": [{**one, "token": HIDDEN} for one in row["next"]]}
 
 
-def _lines(row: dict[str, Any]) -> list[str]:
+def _lines(row: Values) -> list[str]:
     about = f" ({row['subgroup']})" if row["subgroup"] else ""
     at = row["parts_at"]
     where = "word for word the same" if at is None else f"they part at token {at + 1}"
@@ -105,7 +106,7 @@ def _lines(row: dict[str, Any]) -> list[str]:
     ]
 
 
-def _likely(one: dict[str, Any]) -> str:
+def _likely(one: Values) -> str:
     return f"{_one_line(one['token'].strip())} {one['dense']:.2f} / {one['pruned']:.2f}"
 
 

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from engine.audit.command_line import json_flag
+from engine.core.types import Values
 from engine.tracks.language_models.selection.base import RULES
 
 
@@ -25,7 +26,7 @@ def add(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def run(args: argparse.Namespace) -> tuple[Values, str]:
     """Findings per model; ids are 1-based as in the files."""
     from engine.tracks.language_models.published_scores import all_findings, load_published
 

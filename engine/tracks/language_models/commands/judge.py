@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.audit.command_line import json_flag
 from engine.core.files import json_able
+from engine.core.types import Values
 
 
 def add(commands: Any) -> None:
@@ -32,7 +33,7 @@ def add(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def run(args: argparse.Namespace) -> tuple[Values, str]:
     """The cases are read before the judge is loaded."""
     from engine.models.judge import load_judge
     from engine.tracks.language_models.judges import card_of, read_cases, said_of
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     )
 
 
-def _line(row: dict[str, Any]) -> str:
+def _line(row: Values) -> str:
     over = f"{row['over']:.3f} [{row['over_low']:.3f}, {row['over_high']:.3f}]"
     return (
         f"  {row['label']:<12} {row['group']:<18} n {row['n']:<5} above one half {over}  mean"

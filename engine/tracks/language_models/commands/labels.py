@@ -11,10 +11,11 @@ from engine.core import words
 from engine.core.errors import Fault, RequestError, each, refusal, unknown
 from engine.core.files import explained, json_able
 from engine.core.text import one_line
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.contents import default_choice
-from engine.report.summaries import ends
+from engine.report.summary import ends
 from engine.report.tables import write_csv
 from engine.store.runs import Run, find_run
 from engine.tracks.language_models.labels import (
@@ -26,12 +27,7 @@ from engine.tracks.language_models.labels import (
     sample_of,
     told,
 )
-from engine.tracks.language_models.panels.labels import (
-    agreement_said,
-    missing_said,
-    row_name,
-    said,
-)
+from engine.tracks.language_models.panels.judges import agreement_said, missing_said, row_name, said
 
 
 def add(commands: Any) -> None:
@@ -59,7 +55,7 @@ def add(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def run(args: argparse.Namespace) -> tuple[Values, str]:
     """Draw a sample, or read and keep labels; then what they say so far."""
     found = find_run(args.id, stores_of(args))
     if args.read:
@@ -99,7 +95,7 @@ def _asked(args: argparse.Namespace, run: Run) -> tuple[str, str]:
     return str(row["variant"]), args.axis or row.get("target_axis") or choice.measured
 
 
-def _draw(args: argparse.Namespace, sample: Sample) -> tuple[dict[str, Any], str]:
+def _draw(args: argparse.Namespace, sample: Sample) -> tuple[Values, str]:
     faults = []
     if args.draw.exists():
         faults.append(Fault("--draw", f"{args.draw} is there already.", "Name another file."))
@@ -139,7 +135,7 @@ def _labels(run: Run, given: str) -> tuple[str, dict[str, dict[str, str]]]:
     return check_labeller(name), read_labels(run, Path(path))
 
 
-def _line(row: dict[str, Any]) -> str:
+def _line(row: Values) -> str:
     change, judge = (f"{row[name]:+.3f}" for name in ("delta", "judge_delta"))
     span = ends(row["delta_low"], row["delta_high"], "+.3f")
     start = f"  {one_line(row['group']):<34} {row['n']:>4} pairs"

@@ -19,6 +19,7 @@ from engine.audit.command_line import (
 from engine.audit.fields import fields_of
 from engine.core.files import json_able
 from engine.core.memory import in_words
+from engine.core.types import Values
 from engine.tracks.language_models.request import AuditRequest
 
 
@@ -31,7 +32,7 @@ def add(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def run(args: argparse.Namespace) -> tuple[Values, str]:
     """Draw the dense texts and run the pilot; both are kept for the audit."""
     from engine.tracks.language_models.predict import predict
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.audit.command_line import Ticker, json_flag, store_of, store_option, stores_of
 from engine.core.files import in_full, json_able
-from engine.core.types import Hooks
+from engine.core.types import Hooks, Values
 from engine.report.tracks import track_of
 from engine.store.runs import find_run
 from engine.tracks.language_models.evidence import ELSEWHERE, transfer_text
@@ -41,9 +41,9 @@ def add(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def run(args: argparse.Namespace) -> tuple[Values, str]:
     """Measure here; what was measured before is found."""
-    from engine.tracks.language_models.transfer import Ask, transfer  # loads torch
+    from engine.tracks.language_models.growing import Ask, transfer  # loads torch
 
     before = find_run(args.id, stores_of(args))
     asked, bench = before.meta["request"], track_of(before).bench
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     return json_able(row), _text(row)
 
 
-def _text(row: dict[str, Any]) -> str:
+def _text(row: Values) -> str:
     lines = [f"{row['variant']}, {row['axis']}: home and {row['source']}"]
     for name, label in (("home", "change at home"), ("away", "change there")):
         ends = row[f"{name}_low"], row[f"{name}_high"]

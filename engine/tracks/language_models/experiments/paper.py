@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -25,7 +24,7 @@ from engine.audit.request import Request
 from engine.core import words
 from engine.core.errors import Fault
 from engine.core.ids import exact_count
-from engine.core.types import AXES, Decoding
+from engine.core.types import AXES, Decoding, Values
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contents import default_choice
@@ -189,7 +188,7 @@ def unlike_paper(run: Run, models: Sequence[str]) -> str:
     )
 
 
-def _validation_prompts(meta: Mapping[str, Any]) -> str:
+def _validation_prompts(meta: Values) -> str:
     return PUBLISHED_SPLIT if meta["prompts"].get("own_split") else "whole templates, a fifth"
 
 

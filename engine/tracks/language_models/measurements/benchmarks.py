@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from engine.core.errors import PruneAuditError
-from engine.core.types import Hooks
+from engine.core.types import Hooks, Values
 from engine.data.benchmarks.base import Benchmark
 from engine.data.benchmarks.lm_eval_tasks import Built, quiet, tasks_of
 from engine.models.load_language_model import LanguageModel
@@ -28,7 +28,7 @@ class _OfBenchmark(Measurement):
     letters: float
     """About so many are a token that is read."""
 
-    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+    def parts(self, context: PromptContext, shard: Shard) -> Values:
         return {"benchmark": context.benchmark(shard.axis).digest}
 
     @abstractmethod

@@ -4,17 +4,33 @@ same minute."""
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 
 from engine.audit.measurements import latency_row, paired_latency
+from engine.core.types import Values
+from engine.models.judge import Judge
 from engine.models.load_language_model import LanguageModel
 from engine.surgery.agreement import agree
 from engine.surgery.heads.mask import cut
-from engine.tracks.language_models.context import Measurement, PromptContext, Shard
+from engine.tracks.language_models.bias_intervals import BiasErrors
+from engine.tracks.language_models.context import InMemory, Measurement, PromptContext, Shard
+from engine.tracks.language_models.effects import (
+    CAP,
+    Effects,
+    by_gradient,
+    by_reweighting,
+    by_texts,
+    codes_of,
+    effective_share,
+)
+from engine.tracks.language_models.effects import weights as logw_to_weights
 
 REPEATS = 15
 BATCH = 8
@@ -35,7 +51,7 @@ class Cost(Measurement):
     any_threads = True
     pace = 2.1
 
-    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+    def parts(self, context: PromptContext, shard: Shard) -> Values:
         width = context.lm.width  # as it was counted before, where that is how it is loaded
         kept = {} if width == context.lm.dtype.itemsize else {"width": width}
         return {"repeats": REPEATS, "batch": BATCH, **kept}
@@ -106,7 +122,7 @@ class Norms(Measurement):
     name = "magnitude"
     any_threads = True
 
-    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+    def parts(self, context: PromptContext, shard: Shard) -> Values:
         return {}
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
@@ -122,3 +138,127 @@ class Norms(Measurement):
             for place in heads
         ]
         return [pd.DataFrame({"value": values})] * len(shards)
+
+
+# A pilot on a few prompts: what one second of each estimator buys, on this model, these prompts
+# and this machine.
+#
+# Bias is read by group means whatever the request reads: the comparison of estimators does not
+# hang on it. Everything is computed afresh, on a context of its own, because it measures seconds.
+# The measured seconds are kept like any other measurement, so a resumed run decides as the
+# interrupted one did.
+
+
+TEXTS = 96
+"""At most so many prompts, the same number of every subgroup as far as there are enough."""
+REWEIGHTED, REGENERATED = 8, 3
+"""Heads that are reweighted and regenerated."""
+COLUMNS = ["estimator", "unit", "value", "error", "seconds", "ess", "n", "effective"]
+
+
+class Pilot(Measurement):
+    """Columns: estimator, unit (-1: all heads at once), value, error (standard error at n texts),
+    seconds, ess, effective, n. ess and effective: smallest share of n and smallest number of
+    effective samples over subgroups.
+
+    The row of `dense` holds the bias, and the seconds of drawing and judging n texts once.
+    """
+
+    name = "pilot"
+    version = 3
+    any_threads = True
+    pace = 3.5
+
+    def parts(self, context: PromptContext, shard: Shard) -> Values:
+        return {
+            **context.kind("verdicts").parts(context, shard),
+            "texts": TEXTS,
+            "heads": [REWEIGHTED, REGENERATED],
+            "cap": CAP,
+        }
+
+    def together(self, context: PromptContext, shard: Shard) -> Shard:
+        return shard
+
+    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        return [piloted(context, shard) for shard in shards]
+
+    def size(self, context: PromptContext, shard: Shard) -> float:
+        return float(min(TEXTS, len(context.rows(shard.axis, shard.split))) * (2 + REGENERATED))
+
+
+def of_each(rows: pd.DataFrame, each: int) -> pd.DataFrame:
+    """So many prompts of every subgroup, in an order that says nothing (prompt ids)."""
+    return rows.sort_values("prompt_id").groupby("subgroup", group_keys=False).head(each)
+
+
+def piloted(
+    context: PromptContext,
+    shard: Shard,
+    reweighted: int = REWEIGHTED,
+    regenerated: int = REGENERATED,
+) -> pd.DataFrame:
+    """The table of a pilot that tries so many heads; one that is kept tries as many as are
+    usual."""
+    every = context.rows(shard.axis, shard.split)
+    few = of_each(every, max(2, TEXTS // max(1, every["subgroup"].nunique())))
+    small = on_prompts(context, few)
+    rows = small.rows(shard.axis, shard.split)
+
+    def timed(kind: str, *cuts: tuple[int, ...]) -> tuple[np.ndarray, float]:
+        """The values of these measurements, [texts, columns] float64, and the seconds they took."""
+        asked = [Shard(kind, cut, shard.axis, shard.split, shard.seed) for cut in cuts]
+        start = time.perf_counter()
+        tables = small.fetch(asked)
+        seconds, ids = time.perf_counter() - start, rows["prompt_id"]
+        parts = [part.set_index("prompt_id").loc[ids].to_numpy(dtype=float) for part in tables]
+        return np.concatenate(parts, axis=1), seconds
+
+    toxicity, draw = timed("verdicts", ())
+    table = rows.assign(toxicity=toxicity[:, 0])
+    errors, codes = BiasErrors(table), codes_of(table)
+    slopes, back = timed("text_gradients", ())
+    first = by_gradient(table, slopes, errors=errors)
+    units = pilot_units(first.value, reweighted)
+    logw, weighing = timed("text_logps", *((unit,) for unit in units))
+    middles = [  # not the strongest
+        len(units) * (2 * at + 1) // (2 * regenerated) for at in range(regenerated)
+    ]
+    again = sorted({units[place] for place in middles})
+    off, drawing = timed("verdicts", *((unit,) for unit in again))
+    share = effective_share(logw_to_weights(logw, codes), codes) * np.bincount(codes)[:, None]
+    parts = [
+        pd.DataFrame({"estimator": ["dense", "gradient"], "unit": -1, "seconds": [draw, back]}),
+        _rows("gradient", units, first, units),
+        _rows("reweight", units, by_reweighting(table, logw, errors=errors, cap=CAP)).assign(
+            seconds=weighing / len(units), effective=share.min(axis=0)
+        ),
+        _rows("generate", again, by_texts(table, off, errors=errors)).assign(
+            seconds=drawing / len(again)
+        ),
+    ]
+    return pd.concat(parts, ignore_index=True).assign(n=len(table))[COLUMNS]
+
+
+def pilot_units(values: np.ndarray, count: int) -> list[int]:
+    """So many heads to try, by values [units], largest first-order effect first: the strongest, the
+    weakest and evenly between them.
+    """
+    order = np.argsort(-np.abs(values), kind="stable")
+    places = np.unique(np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int))
+    return [int(order[place]) for place in places]
+
+
+def on_prompts(context: PromptContext, rows: pd.DataFrame) -> PromptContext:
+    """A context of the same model on these prompts, with no measurement finished yet."""
+    judge, prompts = (
+        Judge(context.judge.info, context.judge.predict),
+        replace(context.prompts, table=rows),
+    )
+    return replace(context, prompts=prompts, judge=judge, keeper=InMemory())
+
+
+def _rows(name: str, units: list[int], found: Effects, at: Any = slice(None)) -> pd.DataFrame:
+    """Effects of these units, which are `at` these places."""
+    values = {column: getattr(found, column)[at] for column in ("value", "error", "ess")}
+    return pd.DataFrame({"estimator": name, "unit": units, **values})

@@ -1,25 +1,23 @@
 """Continuations of the prompts of one axis, drawn with one decoding seed.
 
 Those of a model with one head off are mostly those of the dense model, and found from these
-(engine.surgery.heads.drafts).
+(engine.surgery.heads.prefix).
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from engine.core.types import Decoding
+from engine.core.types import Decoding, Values
 from engine.models.decode import Begun, begin, draw_on, prompt_tokens, text_of
 from engine.models.load_language_model import LanguageModel
 from engine.models.runtime import is_out_of_memory
-from engine.surgery.heads.drafts import can_draft, redrawn
 from engine.surgery.heads.mask import masked
-from engine.surgery.heads.prefix import row_gradients, row_logps
+from engine.surgery.heads.prefix import can_draft, redrawn, row_gradients, row_logps
 from engine.tracks.language_models.context import (
     FEW_TEST,
     Measurement,
@@ -35,7 +33,7 @@ class Texts(Measurement):
     name = "texts"
     any_threads = True
 
-    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+    def parts(self, context: PromptContext, shard: Shard) -> Values:
         return {
             "prompts": context.rows_digest(shard.axis, shard.split),
             "decoding": asdict(context.settings.decoding),
@@ -189,7 +187,7 @@ def off_together(context: PromptContext, shard: Shard) -> Hashable:
     )
 
 
-def text_parts(context: PromptContext, shard: Shard) -> dict[str, Any]:
+def text_parts(context: PromptContext, shard: Shard) -> Values:
     """What the dense texts depend on."""
     texts = context.kind("texts")
     return {**texts.parts(context, dense_texts(shard)), "texts_version": texts.version}
@@ -214,7 +212,7 @@ class Verdicts(Measurement):
     any_threads = True
     start = 35.0
 
-    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+    def parts(self, context: PromptContext, shard: Shard) -> Values:
         return {
             **context.kind("texts").parts(context, shard),
             "texts_version": context.kind("texts").version,
@@ -255,7 +253,7 @@ class Floor(Measurement):
     name = "floor"
     any_threads = True
 
-    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+    def parts(self, context: PromptContext, shard: Shard) -> Values:
         return {
             "prompts": context.rows_digest(shard.axis, shard.split),
             "judge": context.judge.info.digest,
@@ -284,7 +282,7 @@ class TextLogps(Measurement):
     name = "text_logps"
     any_threads = True
 
-    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+    def parts(self, context: PromptContext, shard: Shard) -> Values:
         return text_parts(context, shard)
 
     def together(self, context: PromptContext, shard: Shard) -> Hashable:
@@ -331,7 +329,7 @@ class TextGradients(Measurement):
     pace = 1.2
     start = 20.0
 
-    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+    def parts(self, context: PromptContext, shard: Shard) -> Values:
         return text_parts(context, shard)
 
     def together(self, context: PromptContext, shard: Shard) -> Hashable:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 
 from engine.core.errors import PruneAuditError
-from engine.core.types import Window
+from engine.core.types import Values, Window
 from engine.models.load_language_model import LanguageModel
 from engine.surgery.heads.mask import gated, head_means, means_table
 from engine.surgery.heads.prefix import row_gradients, row_logps
@@ -44,7 +43,7 @@ class Windows(Measurement):
     any_threads = True
     pace = 1.2
 
-    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+    def parts(self, context: PromptContext, shard: Shard) -> Values:
         settings = context.settings
         return {
             "corpus": context.corpus.digest,
@@ -137,7 +136,7 @@ class _OfText(Measurement):
     any_threads = True
     times: float = 1.0
 
-    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+    def parts(self, context: PromptContext, shard: Shard) -> Values:
         return context.kind("windows").parts(context, shard)
 
     def size(self, context: PromptContext, shard: Shard) -> float:
@@ -266,7 +265,7 @@ class GateGradients(Measurement):
     version = 2
     any_threads = True
 
-    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+    def parts(self, context: PromptContext, shard: Shard) -> Values:
         tokens, window = len(context.tokens[shard.split]), asdict(context.settings.window)
         return {
             "corpus": context.corpus.digest,
@@ -307,7 +306,7 @@ class PromptNll(Measurement):
     any_threads = True
     pace = 0.8
 
-    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+    def parts(self, context: PromptContext, shard: Shard) -> Values:
         limit = context.settings.decoding.max_prompt_tokens
         return {"prompts": context.rows_digest(shard.axis, shard.split), "limit": limit}
 

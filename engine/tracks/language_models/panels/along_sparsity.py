@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.ids import at_level, is_level
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
-from engine.report.charts.kinds import lines
+from engine.report.charts.kinds import BELOW, lines
 from engine.report.charts.metric_curve import Curve, along, pooled, rows_along, seeds_note
-from engine.report.charts.panel import Choice, Panel, nothing, plain
+from engine.report.charts.panel import Choice, Panel, needs_log, nothing, plain, scale
 from engine.report.contract import Chance, Measure
-from engine.report.schema import readable
+from engine.report.schema import hovers, readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.language_models import words as own
-from engine.tracks.language_models.evidence import LEVEL, per_cent, rank_p, ranks
+from engine.tracks.language_models.evidence import LEVEL, differences, per_cent, rank_p, ranks
 from engine.tracks.language_models.request import CONTROLLED, SEARCH
 
 
@@ -112,7 +115,7 @@ def chance(run: Run, choice: Choice) -> Chance | None:
     return Chance(points, f"{len(rows)} random cuts", _said(run, rows, variant, ranks(table)))
 
 
-def _said(run: Run, rows: pd.DataFrame, variant: dict, every: pd.DataFrame) -> str:
+def _said(run: Run, rows: pd.DataFrame, variant: Values, every: pd.DataFrame) -> str:
     """The rank with its p, among how many such ranks, and on how much it rests."""
     below, n, p, q = every.loc[variant["variant"], ["sum", "size", "p", "q"]]
     beaten, n = int(n) - int(below), int(n)
@@ -257,3 +260,462 @@ def _answer(run: Run, choice: Choice, harm: pd.DataFrame, quality: pd.DataFrame)
         return f"Nothing was measured at {level.say(at)}.", ""
     rest = f"{phrasing.sentence('; '.join(said[1:]))}." if len(said) > 1 else ""
     return f"At {level.say(at)}, {said[0]}.", rest
+
+
+# Cuts of heads beside other ways to make a model smaller: at as many bytes, in as much time, and
+# token by token.
+
+
+FAR = 3.0
+"""Times the dense perplexity from which on the scale is logarithmic."""
+_ENDS = ("delta", "delta_low", "delta_high")
+_BESIDE = {
+    "fell": "less bias with",
+    "rose": "more bias with",
+    "unclear": "no clear change with",
+    "unknown": "no interval for",
+}
+
+
+def by_bytes(run: Run, choice: Choice) -> Panel:
+    """Change of bias and of perplexity against bytes, every way."""
+    note = (
+        "Bytes leave out the zeros that a method makes; else they are as stored to be run."
+        f" {own.ZEROS} {own.COMPRESSED}"
+    )
+    return _weighed(run, choice, "bytes", "For the same bytes", note)
+
+
+def by_time(run: Run, choice: Choice) -> Panel:
+    """The same against measured time."""
+    note = (
+        f"Time: measured in turn with the dense model, median of paired ratios. {own.ROUNDED}"
+        f" {own.ZEROS}"
+    )
+    return _weighed(run, choice, "time", "In the same time", note)
+
+
+def _weighed(run: Run, choice: Choice, what: str, start: str, note: str) -> Panel:
+    """what: the column that ways are compared by. start: of the question."""
+    harm = lookup.reading(run, choice).harm.of(words.axis_name(choice.measured))
+    key, question = f"by_{what}", f"{start}, what does each method cost in {harm}?"
+    table = sizes(run, choice)
+    if len(table) < 2:
+        return nothing(
+            key,
+            question,
+            "Bytes and time of fewer than two variants were measured for this choice.",
+        )
+    title = f"share of the dense model\u2019s {what}"
+    hover = hovers(
+        table.assign(label=lookup.labels(run, table)),
+        f"label {what} delta ratio",
+        label=str,
+        delta="change of bias",
+    )
+    drawn = table.assign(hover=hover).sort_values(what)
+    parts = tuple(_figure(run, choice, drawn, what, title, *about) for about in _ABOUT)
+    chosen = _chosen(run, choice, table)
+    found = pairs_of(run, choice, table, chosen, what) if chosen else None
+    answer, more = _arms_answer(run, table, chosen, found, what)
+    more_said = f"{note} {NOTE}" if found else note
+    caveat = lookup.caveat(run, lookup.harm(run, "dense", choice), more=more_said)
+    shown = readable(with_pairs(table, found), ARMS_COLUMNS, delta="change of bias")
+    return Panel(
+        key, question, answer, None, shown, caveat, parts, mind=null_warning(run, choice), more=more
+    )
+
+
+_ABOUT = (
+    ("delta", "change of bias", 0.0),
+    ("ratio", "perplexity, times the dense model\u2019s", 1.0),
+)
+"""Of each of the two charts: the column that is drawn, its name, where nothing changed."""
+
+
+def sizes(run: Run, choice: Choice) -> pd.DataFrame:
+    """One row per reported variant but the dense model: changes of bias (delta) and of perplexity
+    (delta_q) with ends. Perplexity over the dense model's (ratio) with its ends; bytes and time as
+    shares of the dense model's.
+    """
+    variants = lookup.of_axis(run, lookup.reported(run), choice.axis)
+    costs, harm = lookup.frame(run, "costs"), lookup.reading(run, choice).harm
+    columns = ["variant", "value", "delta", "delta_low", "delta_high"]
+    bias, text = (
+        lookup.results_of(run, measure, choice)[columns]
+        for measure in (harm, Measure("perplexity", per_axis=False))
+    )
+    table = variants[lookup.is_change(variants)].merge(bias, on="variant")
+    table = table.merge(text, on="variant", suffixes=("", "_q"))
+    table = table.merge(costs.rename(columns={"bytes": "stored"}), on="variant")
+    dense = costs[costs["variant"] == "dense"]
+    if dense.empty:
+        return table.iloc[:0]
+    packed = table.get("packed_bytes", pd.Series(math.nan, index=table.index)).fillna(
+        table["stored"]
+    )
+    table = table.assign(bytes=packed / float(dense["bytes"].iat[0]), time=1 / table["speedup"])
+    was = table["value_q"] - table["delta_q"]
+    for end in ("", "_low", "_high"):
+        table[f"ratio{end}"] = 1 + table[f"delta{end}_q"] / was
+    return table.dropna(subset=["delta", "delta_q"]).sort_values(
+        ["method", "sparsity", "seed"], ignore_index=True
+    )
+
+
+def _figure(
+    run: Run,
+    choice: Choice,
+    table: pd.DataFrame,
+    what: str,
+    title: str,
+    column: str,
+    name: str,
+    unchanged: float,
+) -> go.Figure:
+    """Methods are joined by lines where they differ in bytes."""
+    is_first = column == _ABOUT[0][0]
+    figure = lines(
+        choice,
+        table,
+        what,
+        column,
+        lookup.looks_of(run, choice, table),
+        (title, name),
+        height=400,
+        title=phrasing.sentence(name),
+        bars=f"- {column}",
+        level=(unchanged, ""),
+        mode="lines+markers" if what == "bytes" else "markers",
+        showlegend=is_first,
+    )
+    is_log = unchanged > 0 and table[column].max() > FAR
+    figure.update_yaxes(**scale(is_log))
+    figure.update_layout(legend=BELOW)
+    return figure
+
+
+def _chosen(run: Run, choice: Choice, table: pd.DataFrame) -> dict[str, Any] | None:
+    """The row of the chosen variant; None for the dense model."""
+    mine = table[table["variant"] == lookup.variant_of(run, choice)["variant"]]
+    return None if mine.empty else mine.iloc[0].to_dict()
+
+
+def _arms_answer(
+    run: Run, table: pd.DataFrame, row: Values | None, found: Pairs | None, what: str
+) -> tuple[str, str]:
+    """The chosen variant, and every other way that takes about as much beside the cut of heads;
+    then what each does to the dense model's bias, and each difference."""
+    if row is None:
+        return (
+            (
+                "Choose a variant that changes the model. The others are then compared with it at"
+                " the same size or time."
+            ),
+            "",
+        )
+    label = phrasing.sentence(lookup.variant_label(run, row))
+    first = (
+        f"{label}{',' if ',' in label else ''} takes {phrasing.percent(row[what])} of the {what} "
+    )
+    first += f"and {phrasing.VERBS[phrasing.direction(row)]} the bias ({phrasing.change(row)})."
+    near = closest(table, row, what)
+    more = _beside_dense(run, near[near["pair_as_much"]].to_dict("records"))
+    if found is None:
+        return f"{first} {more}", ""
+    return f"{first} {told(run, found, what)}", f"{more} {each(run, found)}"
+
+
+def _beside_dense(run: Run, others: list[dict[str, Any]]) -> str:
+    """What each way that takes as much does to the dense model's bias."""
+    near = f"as much (±{phrasing.percent(NEAR)})"
+    if not others:
+        return f"No other method takes {near}."
+    said = []
+    for kind, found in _BESIDE.items():
+        names = [
+            lookup.variant_label(run, one) for one in others if phrasing.direction(one) == kind
+        ]
+        said += [f"{found} {'; '.join(names)}"] if names else []
+    return f"Of others that take {near}, against the dense model: {'; '.join(said)}."
+
+
+def divergence(run: Run, choice: Choice) -> Panel:
+    """How far every variant's next tokens are from the dense model's."""
+    question = "How far are next tokens from the dense model\u2019s?"
+    table = _diverging(run, choice)
+    if table.empty:
+        return nothing("divergence", question, "Divergence per token was not measured in this run.")
+    drawn = table.sort_values("flipped").assign(label=lookup.labels(run, table))
+    figure = lines(
+        choice,
+        drawn.assign(hover=hovers(drawn, "label value flipped", label=str, value="nats per token")),
+        "flipped",
+        "value",
+        lookup.looks_of(run, choice, table),
+        (
+            "share of the tokens whose likeliest next token changed",
+            "divergence per token (nats)",
+        ),
+        height=420,
+        bars="- value",
+        mode="markers",
+    )
+    is_log = needs_log(table["value"].tolist())
+    figure.update_yaxes(**scale(is_log))
+    figure.update_layout(legend=BELOW)
+    ordered = table.sort_values("value")
+    least, most = (ordered.iloc[place].to_dict() for place in (0, -1))
+    answer = (
+        f"Least with {lookup.variant_label(run, least)} ({phrasing.number(least['value'])} nats, "
+        f"{phrasing.percent(least['flipped'])} of the likeliest tokens changed), most with "
+        f"{lookup.variant_label(run, most)} ({phrasing.number(most['value'])} nats, "
+        f"{phrasing.percent(most['flipped'])})."
+    )
+    columns = "method sparsity value low high flipped n"
+    shown = readable(table, columns, value="nats per token", n="tokens")
+    note = f"{own.METRICS['divergence'].definition} {own.INTERVALS_PERPLEXITY}"
+    return Panel("divergence", question, answer, figure, shown, note)
+
+
+def _diverging(run: Run, choice: Choice) -> pd.DataFrame:
+    """One row per reported variant with its divergence (value, low, high) and share of flipped
+    tokens (flipped)."""
+    kl, flipped = (
+        lookup.results_of(run, Measure(metric, per_axis=False), choice)
+        for metric in ("divergence", "flipped")
+    )
+    kl = kl[["variant", "value", "low", "high", "n"]]
+    variants = lookup.of_axis(run, lookup.reported(run), choice.axis)
+    shares = flipped[["variant", "value"]].rename(columns={"value": "flipped"})
+    table = variants.merge(kl, on="variant").merge(shares, on="variant")
+    return table.sort_values(["method", "sparsity", "seed"], ignore_index=True)
+
+
+# Every other way that takes about as much as a cut of heads, or is closest to it, prompt by
+# prompt.
+
+
+NEAR = 0.05
+"""Shares of the dense model's bytes, or of its time, that count as the same."""
+SURE = 0.05
+"""q up to which a difference whose interval leaves out zero is called clear."""
+START = "pair_"
+ARMS_COLUMNS = (
+    "method sparsity realised bytes time delta delta_low delta_high pair_with pair_as_much"
+    " pair_delta pair_delta_low pair_delta_high pair_null_low pair_null_high pair_null_q ratio"
+    " ratio_low ratio_high"
+)
+NOTE = (
+    "Differences use the same prompts and the same random numbers. q comes from exchanging, "
+    "prompt by prompt, which model wrote the texts (Benjamini-Hochberg over the methods "
+    "compared). A difference is clear where its interval excludes zero and q is at most .05."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The cut of heads that others are compared with (a row of the sizes), and the others with
+    columns of the pair."""
+
+    reference: Values
+    others: pd.DataFrame
+
+
+def closest(table: pd.DataFrame, row: Values, what: str) -> pd.DataFrame:
+    """Of every other method the variant that is closest in `what`, the closest method first;
+    pair_as_much says whether it takes about as much."""
+    far = (table[what] - row[what]).abs()
+    found = (
+        table.assign(far=far, pair_as_much=far <= NEAR).sort_values("far").drop_duplicates("method")
+    )
+    return found[found["method"] != row["method"]].drop(columns="far")
+
+
+def cut_beside(table: pd.DataFrame, chosen: Values, what: str) -> Values | None:
+    """The chosen variant where it is a cut of heads, else the cut of heads that is closest to it,
+    if there is one."""
+    heads = table[~lookup.stands_instead(table)]
+    if (heads["variant"] == chosen["variant"]).any():
+        return chosen
+    return next(iter(closest(heads, chosen, what).to_dict("records")), None)
+
+
+def pairs_of(
+    run: Run, choice: Choice, table: pd.DataFrame, chosen: Values, what: str
+) -> Pairs | None:
+    """The chosen variant, or the cut of heads that is closest to it, and the closest variant of
+    every other way.
+
+    None where there is no cut of heads, no other way, or where the harm is no bias of the texts.
+    """
+    metric, reference = lookup.reading(run, choice).harm.metric, cut_beside(table, chosen, what)
+    if reference is None or not metric.startswith("bias:"):
+        return None
+    others = closest(table, reference, what)
+    if reference["variant"] != chosen["variant"]:
+        as_much = bool(abs(chosen[what] - reference[what]) <= NEAR)
+        mine = table[table["variant"] == chosen["variant"]].assign(pair_as_much=as_much)
+        others = pd.concat([mine, others[others["method"] != chosen["method"]]])
+    names = tuple(others["variant"])
+    found = differences(
+        run, reference["variant"], names, choice.measured, metric.removeprefix("bias:")
+    )
+    if found.empty:
+        return None
+    said = found.rename(columns={name: f"{START}{name}" for name in found if name != "variant"})
+    label = lookup.variant_label(run, reference)
+    return Pairs(reference, others.merge(said.assign(pair_with=label), on="variant"))
+
+
+def with_pairs(table: pd.DataFrame, pairs: Pairs | None) -> pd.DataFrame:
+    """The table with the columns of the pairs, empty where a row is compared with nothing."""
+    if pairs is None:
+        return table
+    others = pairs.others.assign(
+        pair_as_much=pairs.others["pair_as_much"].map({True: "yes", False: "no"})
+    )
+    added = others[["variant", *(name for name in others if name.startswith(START))]]
+    return table.merge(added, on="variant", how="left").fillna(
+        {"pair_with": "", "pair_as_much": ""}
+    )
+
+
+def told(run: Run, pairs: Pairs, what: str) -> str:
+    """How many ways at as much leave clearly less bias, or more, than the cut. Where none does,
+    what would have been found; where none takes as much, the closest one."""
+    rows = pairs.others[pairs.others["pair_as_much"]].to_dict("records")
+    label = lookup.variant_label(run, pairs.reference)
+    if not rows:
+        return _closest_told(run, pairs, what)
+    less, more = (sum(_clear(row) == kind for row in rows) for kind in ("fell", "rose"))
+    count = (
+        f"{phrasing.count(len(rows), 'other method')} that take as much (±{phrasing.percent(NEAR)})"
+    )
+    start = f"Compared prompt by prompt with {label}: of {count},"
+    if less or more:
+        verb = "leaves" if (less or more) == 1 else "leave"
+        return (
+            f"{start} {less or 'none'} {verb} clearly less bias and {more or 'none'} clearly more."
+        )
+    sizes = [row["pair_detectable"] for row in rows if math.isfinite(row["pair_detectable"])]
+    if not sizes:
+        return f"{start} no difference can be shown: too few prompts for an interval."
+    return (
+        f"{start} none clearly differs. Four of five repeats would find a difference of "
+        f"{_span(sizes)}."
+    )
+
+
+def _closest_told(run: Run, pairs: Pairs, what: str) -> str:
+    row = pairs.others.iloc[0].to_dict()
+    label, other = (lookup.variant_label(run, one) for one in (pairs.reference, row))
+    return (
+        f"No other method takes as much as {label} (±{phrasing.percent(NEAR)}). "
+        f"The closest is {other} ({phrasing.percent(row[what])} of the "
+        f"{what}). Its bias minus the cut\u2019s, prompt by prompt: "
+        f"{phrasing.change({name: row[START + name] for name in _ENDS})}."
+    )
+
+
+def each(run: Run, pairs: Pairs) -> str:
+    """Every difference with its interval, what exchanging gives, and q."""
+    said = [
+        f"{lookup.variant_label(run, row)}:"
+        f" {phrasing.change({name: row[START + name] for name in _ENDS})} (exchanged:"
+        f" {phrasing.span(row['pair_null_low'], row['pair_null_high'])}; q ="
+        f" {phrasing.number(row['pair_null_q'])})"
+        for row in pairs.others.to_dict("records")
+    ]
+    return f"Bias minus that of {lookup.variant_label(run, pairs.reference)}: {'; '.join(said)}."
+
+
+def _clear(row: Values) -> str:
+    """ "fell" or "rose" where way and cut differ clearly, else ""."""
+    kind = phrasing.direction({name: row[START + name] for name in _ENDS})
+    return kind if kind in ("fell", "rose") and row["pair_null_q"] <= SURE else ""
+
+
+def _span(sizes: list[float]) -> str:
+    low, high = phrasing.number(min(sizes)), phrasing.number(max(sizes))
+    return f"{low} or more" if low == high else f"{low} to {high}, depending on the method"
+
+
+# What it costs to hold a cut to what any loader reads: the same method with and without the
+# constraint.
+
+
+QUESTION = (
+    "What does it cost to cut the same number of heads in every layer, so that any loader "
+    "reads the result?"
+)
+
+
+def price_of_even(run: Run, choice: Choice) -> Panel:
+    """Changes of bias and of perplexity of the chosen method, as it is and held to even cuts."""
+    table = sizes(run, choice)
+    pairs = [
+        name for name in table["method"].unique() if f"{name}{own.EVEN}" in set(table["method"])
+    ]
+    if not pairs:
+        return nothing(
+            "price_of_even",
+            QUESTION,
+            "No level takes a whole group of heads from every layer here.",
+        )
+    base = choice.method.removesuffix(own.EVEN)
+    base = base if base in pairs else track_of(run).order(pairs)[0]
+    mine = table[table["method"].isin((base, f"{base}{own.EVEN}"))].reset_index(drop=True)
+    mine = mine.assign(label=lookup.labels(run, mine))
+    mine = mine.assign(hover=hovers(mine, "label realised", label=str))
+    heads = {"delta": "change of bias", "delta_q": "change of perplexity"}
+    parts = tuple(
+        lines(
+            choice,
+            mine,
+            "realised",
+            column,
+            lookup.looks_of(run, replace(choice, method=""), mine),
+            ("share of heads cut", name),
+            title=phrasing.sentence(name),
+            bars=f"- {column}",
+            level=(0, ""),
+        ).update_layout(legend=BELOW)
+        for column, name in heads.items()
+    )
+    note = lookup.caveat(run, lookup.harm(run, "dense", choice), more=own.EVEN_MEANS)
+    shown = readable(mine, EVEN_COLUMNS, **heads)
+    return Panel("price_of_even", QUESTION, _even_answer(mine, base), None, shown, note, parts)
+
+
+EVEN_COLUMNS = (
+    "method sparsity realised bytes delta delta_low delta_high delta_q delta_low_q delta_high_q"
+)
+
+
+def _even_answer(table: pd.DataFrame, base: str) -> str:
+    """Both at the largest level at which there is an even cut."""
+    even = table[table["method"] != base]
+    held = even.sort_values(["sparsity", "seed"]).iloc[-1]
+    free = where(table, method=base, sparsity=held["sparsity"], seed=held["seed"])
+    name = words.method_name(base)
+    if free.empty:
+        return f"{name} was measured only with equal layers."
+    row = free.iloc[0]
+    bias, text = (
+        [
+            phrasing.change({one: each[f"{one}{ends}"] for one in _ENDS}, bool(ends))
+            for each in (held, row)
+        ]
+        for ends in ("", "_q")
+    )
+    return (
+        f"{name} at {phrasing.percent(held['sparsity'])}: with equal layers "
+        f"{phrasing.percent(held['realised'])} of the heads are cut, bias changes by {bias[0]} "
+        f"and perplexity by {text[0]}. Without that, "
+        f"{phrasing.percent(row['realised'])} are cut, bias changes by {bias[1]}, perplexity by"
+        f" {text[1]}."
+    )
+
+
+PANELS = (by_bytes, by_time, divergence)

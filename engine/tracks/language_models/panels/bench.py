@@ -4,7 +4,7 @@ measured. Below: whether effects of single heads add up."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.ids import is_level
-from engine.core.types import POOLED
+from engine.core.types import POOLED, Values
 from engine.report import phrasing
 from engine.report.charts import bench, lookup
 from engine.report.charts.kinds import lines, looks_of
@@ -126,7 +126,7 @@ def _predicted_columns(guess: Guess) -> dict[str, float]:
     return {"predicted": guess.value, "predicted low": guess.low, "predicted high": guess.high}
 
 
-def _measured_columns(row: dict[str, Any], what: str) -> dict[str, float]:
+def _measured_columns(row: Values, what: str) -> dict[str, float]:
     return {
         "measured": row[what],
         "measured low": row[f"{what}_low"],
@@ -148,7 +148,7 @@ def as_method(run: Run, choice: Choice, held: Sequence[int]) -> tuple[int, ...]:
     return heads_beside(run, choice.method, choice.axis, choice.level, held)
 
 
-def cut_of(variant: Mapping[str, Any]) -> tuple[int, ...]:
+def cut_of(variant: Values) -> tuple[int, ...]:
     return tuple(lookup.cut_units(dict(variant)))
 
 

@@ -4,23 +4,24 @@ answer changed."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TypeGuard
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.types import Values
 from engine.data.benchmarks.base import readers
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.by_group import ByGroup, dumbbell
 from engine.report.charts.flips import flipped_said
-from engine.report.charts.marks import row_range
+from engine.report.charts.kinds import row_range
 from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.contract import Benchmarks, Changed, Flips, Measure
 from engine.report.schema import group_or, readable
-from engine.stats.student import MISSED
+from engine.stats.clustered import MISSED
 from engine.store.runs import Run
 from engine.store.tables import where
 from engine.tracks.language_models.benchmarks.base import (
@@ -43,6 +44,11 @@ INTERVALS = (
     "two roles exchanged at random. Chance for a change: dense and cut model exchanged. q: "
     "Benjamini–Hochberg."
 )
+
+
+def is_benchmark(row: Values | None) -> TypeGuard[Values]:
+    """Whether a row of the results is of a published test."""
+    return row is not None and str(row.get("metric", "")).startswith(PREFIX)
 
 
 def measure_of(name: str) -> Measure:
@@ -116,7 +122,7 @@ def _figure(run: Run, choice: Choice, one: ScoredBenchmark, pairs: pd.DataFrame)
 
 
 def _said(
-    run: Run, choice: Choice, variant: dict[str, Any], one: ScoredBenchmark, rows: pd.DataFrame
+    run: Run, choice: Choice, variant: Values, one: ScoredBenchmark, rows: pd.DataFrame
 ) -> tuple[str, str, str]:
     """The answer, what must be kept in mind with it, and what the groups and the other numbers
     say."""
@@ -140,7 +146,7 @@ def _said(
     return answer, " ".join(filter(None, (side, _could(after)))), " ".join(filter(None, more))
 
 
-def _change(row: dict[str, Any]) -> str:
+def _change(row: Values) -> str:
     """Whether the change is told from chance, after correction for all variants."""
     if not np.isfinite(row["delta_q"]):
         return "too few items for a verdict"
@@ -153,7 +159,7 @@ def _change(row: dict[str, Any]) -> str:
     )
 
 
-def _alike(one: ScoredBenchmark, dense: dict[str, Any]) -> str:
+def _alike(one: ScoredBenchmark, dense: Values) -> str:
     """Said where the model does not know the words that differ; "" where it knows nearly all."""
     if dense["alike"] <= dense["n"] / 100:
         return ""
@@ -164,7 +170,7 @@ def _alike(one: ScoredBenchmark, dense: dict[str, Any]) -> str:
     )
 
 
-def _side(one: ScoredBenchmark, dense: dict[str, Any]) -> str:
+def _side(one: ScoredBenchmark, dense: Values) -> str:
     """Where the uncut value lies beside what no preference gives."""
     where = phrasing.null_side(dense)
     if not where:
@@ -178,7 +184,7 @@ def _side(one: ScoredBenchmark, dense: dict[str, Any]) -> str:
     return f"Without a preference, chance gives {band}."
 
 
-def _could(row: dict[str, Any]) -> str:
+def _could(row: Values) -> str:
     """What could have been found."""
     if not np.isfinite(row["detectable"]):
         return ""
@@ -339,7 +345,7 @@ def _margin(scored: Scored, at: int, role: str, roles: list[str]) -> float:
     return float(abs(scored.per_token(role)[at] - max(others)))
 
 
-def _example(one: ScoredBenchmark, row: dict[str, Any]) -> dict[str, Any]:
+def _example(one: ScoredBenchmark, row: Values) -> Values:
     texts, told = row["texts"], {side: one.roles[row[side]] for side in ("before", "after")}
     by = {
         side: f", by {phrasing.number(row[f'{side}_sure'])} {one.sure}" if one.sure else ""
@@ -369,5 +375,6 @@ BENCHMARKS = Benchmarks(
     wants=lambda name: readers()[name].about,
     panel=benchmark_panel,
     changed=changed,
+    intervals=lambda row: INTERVALS if is_benchmark(row) else "",
     files=files,
 )

@@ -18,7 +18,7 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
 from engine.report.charts.heat_map import bar_below, cells, head_axes, matrix_figure
-from engine.report.charts.marks import HOVER
+from engine.report.charts.kinds import HOVER
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.store.runs import Run
 from engine.tracks.language_models.panels.heads import pooled_scores
@@ -88,7 +88,7 @@ def method_agreement(run: Run, choice: Choice) -> Panel:
             question,
             f"Fewer than two methods cut heads at {phrasing.percent(at)}.",
         )
-    total, sizes = lookup.total_heads(run), {name: len(units) for name, units in cuts.items()}
+    total, sizes = run.n_units, {name: len(units) for name, units in cuts.items()}
     rows = [
         {
             "method": a,

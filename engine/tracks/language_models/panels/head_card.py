@@ -4,8 +4,7 @@ what cuts it."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -13,15 +12,15 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.ids import exact_count, rng
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
-from engine.report.charts.kinds import dots
-from engine.report.charts.marks import entry, hover
+from engine.report.charts.kinds import dots, entry, hover
 from engine.report.charts.panel import Choice, Panel, wrapped
 from engine.report.palette import Style
 from engine.report.tracks import track_of
-from engine.stats.student import TAILS
+from engine.stats.clustered import TAILS
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.panels.heads import (
@@ -62,7 +61,7 @@ def by_rank(run: Run, choice: Choice) -> tuple[int, ...]:
     """All heads, the one that adds most bias first; by number where none is ranked."""
     table = pooled_scores(run, "z_bias", choice.measured).dropna(subset="value")
     if table.empty:
-        return tuple(range(lookup.total_heads(run)))
+        return tuple(range(run.n_units))
     return tuple(table.sort_values(["value", "unit"], ascending=[False, True])["unit"].tolist())
 
 
@@ -95,7 +94,7 @@ def _answer(run: Run, choice: Choice, effects: pd.DataFrame) -> str:
     return f"{NOT_SUPPORTED} {said}" if null_warning(run, choice) else said
 
 
-def _interval(row: Mapping[str, Any]) -> str:
+def _interval(row: Values) -> str:
     return (
         f" ({phrasing.signed(row['low'])} to {phrasing.signed(row['high'])})"
         if math.isfinite(row["low"])
@@ -103,7 +102,7 @@ def _interval(row: Mapping[str, Any]) -> str:
     )
 
 
-def _is_sure(row: Mapping[str, Any]) -> bool:
+def _is_sure(row: Values) -> bool:
     """Told from zero: at a false discovery rate of 5 % over all heads where that is known, else by
     its interval."""
     if math.isfinite(row["q"]):
@@ -149,7 +148,7 @@ def _dots(table: pd.DataFrame, choice: Choice) -> go.Figure:
     return figure
 
 
-def _named(row: Mapping[str, Any], choice: Choice, with_estimator: bool) -> str:
+def _named(row: Values, choice: Choice, with_estimator: bool) -> str:
     """An axis, and below it how the effect was found."""
     if not with_estimator:
         return wrapped(words.axis_name(row["axis"]), 24)
@@ -160,11 +159,11 @@ def _named(row: Mapping[str, Any], choice: Choice, with_estimator: bool) -> str:
     return f"{wrapped(words.axis_name(row['axis']), 24)}<br>{small}"
 
 
-def _estimator(row: Mapping[str, Any]) -> str:
+def _estimator(row: Values) -> str:
     return f"by {own.estimator_name(row['estimator'])}" if row["estimator"] else "mean of seeds"
 
 
-def _hover(row: Mapping[str, Any]) -> str:
+def _hover(row: Values) -> str:
     q = f"q = {phrasing.number(row['q'])}" if math.isfinite(row["q"]) else ""
     numbers = f"{phrasing.signed(row['value'])}{_interval(row)}"
     return hover(
@@ -258,7 +257,7 @@ def _protected(run: Run, choice: Choice, unit: int, table: pd.DataFrame) -> str:
     return f"No: {stands}, and γ = {gamma:g} protects the first {first} only."
 
 
-def _loss(run: Run, row: Mapping[str, Any]) -> str:
+def _loss(run: Run, row: Values) -> str:
     """z_ppl is perplexity on minus off: with the sign turned, what switching it off alone does."""
     change = phrasing.signed(-row["value"], True)
     text = f"Perplexity {change}"

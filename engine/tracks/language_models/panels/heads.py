@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,19 +11,19 @@ import plotly.graph_objects as go
 from engine.core import words
 from engine.core.errors import RequestError, unknown
 from engine.core.ids import is_level
-from engine.core.types import POOLED
+from engine.core.types import POOLED, Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
 from engine.report.charts.heat_map import Scale, head_grid, shape_of
-from engine.report.charts.marks import entry, silent
+from engine.report.charts.kinds import entry, silent
 from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.schema import hovers, readable
 from engine.stats.pareto import HEAVY
 from engine.store.runs import Run
 from engine.store.tables import where
 from engine.tracks.language_models import words as own
-from engine.tracks.language_models.arm_words import is_arm
+from engine.tracks.language_models.arms import is_arm
 from engine.tracks.language_models.selection.base import critical_heads
 
 NAMES = {"q": "q (false discovery rate)", "ess": "ESS (share of n)", "k_hat": "Pareto k̂"}
@@ -138,7 +137,7 @@ def head_numbers(run: Run, unit: int) -> pd.DataFrame:
 
 def prove_head(run: Run, unit: int) -> None:
     """RequestError where the model has no such head."""
-    total = lookup.total_heads(run)
+    total = run.n_units
     if not 0 <= unit < total:
         raise RequestError(unknown("head", unit, [f"0 to {total - 1}"]))
 
@@ -245,7 +244,7 @@ def _discoveries(table: pd.DataFrame, score: str) -> str:
     )
 
 
-def _picture_answer(run: Run, choice: Choice, variant: dict[str, Any], table: pd.DataFrame) -> str:
+def _picture_answer(run: Run, choice: Choice, variant: Values, table: pd.DataFrame) -> str:
     gamma, n_critical = gamma_of(run, choice), int(table["critical"].sum())
     parts = []
     if math.isfinite(gamma):
@@ -283,7 +282,7 @@ def _cut_said(cut: pd.DataFrame, table: pd.DataFrame) -> str:
     return f": {few} add bias, {rest} have no clear effect" if few else ", none with a clear effect"
 
 
-def _ties_said(variant: dict[str, Any]) -> str:
+def _ties_said(variant: Values) -> str:
     """How many heads a tie decided; "" where none, or where the run does not say."""
     tied = [int(variant.get(name) or 0) for name in ("tied_protected", "tied_cut")]
     return (
@@ -343,7 +342,7 @@ def _grid(
     run: Run, choice: Choice, table: pd.DataFrame, score: str, unsupported: bool, hovers: list[str]
 ) -> go.Figure:
     """The coloured cells, each of which can be picked. Layer 0 on top."""
-    values = np.full(lookup.total_heads(run), np.nan)
+    values = np.full(run.n_units, np.nan)
     values[table["unit"]] = table["value"]
     if score in ENDS:
         limit = _limit(run, table, score)
@@ -455,7 +454,7 @@ def _hovers(table: pd.DataFrame, score: str) -> list[str]:
     )
 
 
-def _status(row: dict[str, Any]) -> str:
+def _status(row: Values) -> str:
     text = "<br>critical for perplexity: protected by FASP" if row["critical"] else ""
     text += "<br>protected by you" if row.get("held") else ""
     return text + ("<br><b>cut in this variant</b>" if row["cut"] else "")

@@ -5,24 +5,24 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from engine.core import words
 from engine.core.text import visible
+from engine.core.types import Values
 from engine.report import phrasing
-from engine.report.charts.class_chances import SIDES, add_side, name_rows
+from engine.report.charts.heat_map import map_scale, token_labels, token_map
 from engine.report.charts.panel import Choice, Panel, blank
-from engine.report.charts.token_map import map_scale, token_labels, token_map
+from engine.report.charts.where_it_looks import SIDES, add_side, name_rows
 from engine.report.palette import series_styles, style_of
 from engine.tracks.language_models.words import LOOKS
 
 QUESTION = "Which word might come next where the two models part?"
 
 
-def next_token(row: Mapping[str, Any], choice: Choice, shown: bool) -> Panel:
+def next_token(row: Values, choice: Choice, shown: bool) -> Panel:
     """Probabilities of the next token of one row of an answer; tokens are numbered unless they are
     to be `shown`."""
     names = [_named(one["token"], place, shown) for place, one in enumerate(row["next"], 1)]
@@ -68,7 +68,7 @@ def _named(token: str, place: int, shown: bool) -> str:
     return html.escape(text[:24], quote=False) if shown else f"token {place}"
 
 
-def _said(row: Mapping[str, Any]) -> str:
+def _said(row: Values) -> str:
     distance = 0.5 * sum(abs(one["dense"] - one["pruned"]) for one in row["next"])
     moved = (
         f"At least {phrasing.percent(round(distance, 3))} of the probability moved to other tokens"
@@ -79,7 +79,7 @@ def _said(row: Mapping[str, Any]) -> str:
     return f"They part at token {row['parts_at'] + 1}. {moved}"
 
 
-def attention_maps(answer: Mapping[str, Any], choice: Choice) -> Panel:
+def attention_maps(answer: Values, choice: Choice) -> Panel:
     """Where the chosen head attends on the prompt, before and after the cut."""
     found = answer["attention"]
     labels = token_labels(found["tokens"], shown=True)

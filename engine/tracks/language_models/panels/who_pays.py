@@ -6,13 +6,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from engine.report.charts import lookup
-from engine.report.charts.by_group import ByGroup, by_group
-from engine.report.charts.levelling import levelling_down
+from engine.report.charts.by_group import ByGroup, by_group, levelling_down
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import Measure
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
-from engine.tracks.language_models.telling import group_warning
+from engine.tracks.language_models.summary import group_warning
 
 __all__ = ["levelling_down", "perplexity_by_group", "who_pays"]
 

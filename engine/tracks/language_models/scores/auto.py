@@ -25,12 +25,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from engine.core.types import Setting
+from engine.core.types import Setting, Values
 from engine.stats.pareto import HEAVY
 from engine.tracks.language_models import pilot
 from engine.tracks.language_models.bias import NullBand, null_band
@@ -399,7 +398,7 @@ class AxisScoring:
         table = axis_table(self.job, method, data, found, self.notes())
         return with_ess(table, self.drawn_for_weights)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Values:
         job, band = self.job, self.band
         found = {
             "draws": len(job.seeds),
@@ -544,7 +543,7 @@ class Auto(BiasMethod):
     def of_axis(self, job: ScoreJob, axis: str) -> pd.DataFrame:
         return self.scoring(job)[axis].table(self)
 
-    def report(self, job: ScoreJob) -> dict[str, Any]:
+    def report(self, job: ScoreJob) -> Values:
         return {axis: one.report() for axis, one in self.scoring(job).items()}
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, unknown
-from engine.core.types import POOLED, Decoding, Setting
+from engine.core.types import POOLED, Decoding, Setting, Values
 from engine.data.prompts.load import RESERVE
 from engine.tracks.language_models.context import PromptContext, Shard
 
@@ -52,7 +52,7 @@ class ScoreJob:
     seeds: tuple[int, ...]
     reading: str = "group_means"
     n_boot: int = 1000
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Values = field(default_factory=dict)
     """Declared settings of the estimator that were set; `ScoreMethod.option` fills in the rest."""
     gammas: tuple[float, ...] = (0.3,)
     """Shares of heads that may be protected, and ..."""
@@ -192,7 +192,7 @@ class ScoreMethod(ABC):
     def table(self, job: ScoreJob) -> pd.DataFrame:
         """A score table (COLUMNS), from finished shards."""
 
-    def report(self, job: ScoreJob) -> dict[str, Any]:
+    def report(self, job: ScoreJob) -> Values:
         """What it decided and spent, JSON-able, for the run's record; from finished shards."""
         return {}
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from engine.stats.clustered import benjamini_hochberg
 from engine.stats.resampling import difference_of
-from engine.stats.student import benjamini_hochberg
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.perplexity import (
     block_weights,

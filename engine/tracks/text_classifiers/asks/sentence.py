@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from engine.core.types import Hooks
+from engine.core.types import Hooks, Values
 from engine.resident.asks import Ask
 from engine.resident.warm import Warm
 from engine.store.runs import EMBEDDED, Store, find_run
@@ -25,9 +24,7 @@ class Sentence(Ask):
 
     name = "sentence"
 
-    def answer(
-        self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store
-    ) -> dict[str, Any]:
+    def answer(self, given: Values, warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
         run = find_run(str(given.get("run") or ""), [store, Store(EMBEDDED, read_only=True)])
         question = question_of(given, run)
         from engine.tracks.text_classifiers.words_that_decide import answered, pair_of  # torch

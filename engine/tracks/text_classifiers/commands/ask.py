@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from engine.core.text import visible
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.one_input import class_lines
 from engine.store.runs import Run
@@ -17,12 +18,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def given(run: Run, args: argparse.Namespace) -> dict[str, Any]:
+def given(run: Run, args: argparse.Namespace) -> Values:
     """What the words ask of the run."""
     return {"text": args.text, **({"second": args.second} if args.second else {})}
 
 
-def said(answer: dict[str, Any], shown: bool) -> tuple[dict[str, Any], str]:
+def said(answer: dict[str, Any], shown: bool) -> tuple[Values, str]:
     """The answer as value and as text. All words are the user's own, so nothing is hidden."""
     lines = [
         f"{answer['cut']}, {phrasing.count(len(answer['heads']), 'head')} off",

@@ -21,7 +21,7 @@ from engine.audit.command_line import (
 )
 from engine.core.errors import Fault, RequestError
 from engine.core.files import json_able, writable, write_whole
-from engine.core.types import Hooks
+from engine.core.types import Hooks, Values
 from engine.report.phrasing import percent
 from engine.report.tables import write_csv
 from engine.store.runs import EMBEDDED, Run, Store, find_run
@@ -71,7 +71,7 @@ def add(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def run(args: argparse.Namespace) -> tuple[Values, str]:
     """Fine-tune what no audit in the store did yet, and say which masks match on every task."""
     from engine.tracks.text_classifiers.panels.universal import few_masks, line_of, verdicts
     from engine.tracks.text_classifiers.universal import (

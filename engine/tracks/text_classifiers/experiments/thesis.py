@@ -26,6 +26,7 @@ from engine.audit.experiments import (
 )
 from engine.audit.request import Request
 from engine.core import words
+from engine.core.types import Values
 from engine.data.texts.glue import GLUE_TASKS, key_of_name
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
@@ -284,13 +285,13 @@ def _arm(method: str) -> str:
     return "full model" if method == FULL else words.method_name(method)
 
 
-def _measured(run: Run, variant: Mapping[str, Any], **printed: Any) -> Finding:
+def _measured(run: Run, variant: Values, **printed: Any) -> Finding:
     cut = "" if variant["method"] == FULL else f", {100 * variant['sparsity']:g} % cut"
     said = f"{run.meta['data']['metric']}, {_arm(variant['method'])}{cut}"
     return finding(said, _row(run, variant["variant"]), _seeds(run), **printed)
 
 
-def _row(run: Run, variant: str) -> dict[str, Any]:
+def _row(run: Run, variant: str) -> Values:
     """The task's metric of a variant on all test texts."""
     return lookup.result(run, variant, run.meta["data"]["metric"]) or {}
 

@@ -4,19 +4,19 @@ where it was tried."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from engine.core import words
+from engine.core.types import Values
 from engine.report import phrasing
-from engine.report.charts import bench, classifier_groups, lookup
+from engine.report.charts import bench, by_group
 from engine.report.charts.heat_map import head_grid, mark
-from engine.report.charts.marks import hover
+from engine.report.charts.kinds import hover
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import Bench, Units
-from engine.report.hand_classifiers import trial_said, trial_split
+from engine.report.hand_sets import trial_said, trial_split
 from engine.store.runs import Run
 from engine.surgery.named import units_of, written_heads
 from engine.tracks.text_classifiers.growing import (
@@ -29,7 +29,7 @@ from engine.tracks.text_classifiers.growing import (
     nothing_said,
     seconds,
 )
-from engine.tracks.text_classifiers.panels.lookup import head_said, two_sided
+from engine.tracks.text_classifiers.panels.survival import head_said, two_sided
 from engine.tracks.text_classifiers.words import NOT_RETUNED
 
 
@@ -74,7 +74,7 @@ def bench_map(run: Run, choice: Choice, off: Units) -> Panel:
 def _alone(run: Run, found: Known | None, axis: str) -> pd.DataFrame:
     """A row per head: what silencing it alone is predicted to do, and what it was measured to cost
     where it was."""
-    n_heads, units = int(run.meta["model"]["n_heads"]), np.arange(lookup.total_heads(run))
+    n_heads, units = int(run.meta["model"]["n_heads"]), np.arange(run.n_units)
     table = pd.DataFrame({"unit": units, "layer": units // n_heads, "head": units % n_heads})
     if found is None:
         return table.assign(**{"change of gap": np.nan})
@@ -85,7 +85,7 @@ def _alone(run: Run, found: Known | None, axis: str) -> pd.DataFrame:
     return table
 
 
-def _hover(run: Run, row: dict[str, Any], is_off: bool) -> str:
+def _hover(run: Run, row: Values, is_off: bool) -> str:
     parts = [
         f"predicted {name}: {phrasing.signed(row[name])}"
         for name in ("change of gap", "change of accuracy")
@@ -105,7 +105,7 @@ BENCH = Bench(
     nothing=nothing_said,
     tried=on_trial,
     said=bench.said,
-    who=classifier_groups.paid_by_group,
+    who=by_group.paid_by_group,
     units=units_of,
     written=written_heads,
     cut_of=lambda run, variant: cut_of(variant),

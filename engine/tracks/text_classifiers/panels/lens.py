@@ -6,22 +6,23 @@ from __future__ import annotations
 import json
 import math
 from html import unescape
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from engine.core import words
+from engine.core.text import visible
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.heat_map import Scale, head_grid, mark
+from engine.report.charts.heat_map import Scale, head_grid, map_scale, mark, token_labels, token_map
 from engine.report.charts.kinds import points
 from engine.report.charts.panel import Choice, Panel, nothing
-from engine.report.charts.token_map import map_scale, token_labels, token_map
+from engine.report.charts.where_it_looks import SIDES
 from engine.store.runs import Run
 from engine.store.tables import where
 from engine.tracks.text_classifiers import words as own
-from engine.tracks.text_classifiers.panels.lookup import (
+from engine.tracks.text_classifiers.panels.survival import (
     PRETRAINED,
     TUNED,
     correlation_said,
@@ -71,7 +72,7 @@ def _rows(run: Run, text_id: str, stage: str) -> pd.DataFrame:
     return where(table, text_id=text_id, stage=stage)
 
 
-def row_of(run: Run, text_id: str, stage: str, layer: int, head: int) -> dict[str, Any] | None:
+def row_of(run: Run, text_id: str, stage: str, layer: int, head: int) -> Values | None:
     """The maps of one head: attention and attribution as float arrays [tokens, tokens], row =
     from."""
     rows = _rows(run, text_id, stage)
@@ -101,7 +102,7 @@ def lens_heads(
     rows = _rows(run, text_id, stage) if run.has("lens") else pd.DataFrame()
     if rows.empty:
         return nothing("lens_heads", question, ABSENT)
-    total, heads = lookup.total_heads(run), int(run.meta["model"]["n_heads"])
+    total, heads = run.n_units, int(run.meta["model"]["n_heads"])
     values = np.full(total, np.nan)
     values[rows["layer"] * heads + rows["head"]] = rows["correlation"]
     kept = set(rows["layer"] * heads + rows["head"])
@@ -199,7 +200,7 @@ def lens_scatter(
     )
 
 
-def _maps_said(run: Run, row: dict[str, Any], labels: list[str]) -> str:
+def _maps_said(run: Run, row: Values, labels: list[str]) -> str:
     """What the model said, where the head looks most, and what speaks most for the prediction."""
     right = (
         "rightly"
@@ -232,7 +233,7 @@ def _token_said(labels: list[str], place: int) -> str:
     return f"token {place} ({unescape(labels[place])})"
 
 
-def _scatter_said(run: Run, row: dict[str, Any]) -> str:
+def _scatter_said(run: Run, row: Values) -> str:
     value = row["correlation"]
     if value is None or math.isnan(value):
         return (
@@ -248,7 +249,7 @@ def _scatter_said(run: Run, row: dict[str, Any]) -> str:
     return f"{kind} ({correlation_said(run)} {phrasing.correlation(value)})."
 
 
-def _pairs(row: dict[str, Any], labels: list[str]) -> pd.DataFrame:
+def _pairs(row: Values, labels: list[str]) -> pd.DataFrame:
     """Every pair of tokens with both numbers; the strongest attribution first."""
     n = len(labels)
     names = [unescape(label) for label in labels]
@@ -263,3 +264,43 @@ def _pairs(row: dict[str, Any], labels: list[str]) -> pd.DataFrame:
         }
     )
     return table.sort_values("attribution", ascending=False, key=np.abs, ignore_index=True)
+
+
+# What one answer about a sentence looks like beside its probabilities: the words that decided.
+
+
+NAMED = 3
+
+
+def deciding_words(answer: Values) -> Panel:
+    """The table behind the coloured words, and the strongest ones in a sentence."""
+    target = words.quoted(words.group_name(visible(answer["target"])))
+    table = pd.DataFrame(
+        {
+            "word": list(map(visible, answer["words"])),
+            **{side: answer[side]["words"] for side in SIDES},
+        }
+    )
+    table["change"] = table["pruned"] - table["dense"]
+    told = " ".join(f"{side.capitalize()}: {_strongest(table, side)}." for side in SIDES)
+    missed = max(answer[side]["missed"] for side in SIDES)
+    note = (
+        f"How much each word adds to the log-odds of {target}, the dense model's answer, compared "
+        f"with padding. Method: integrated gradients over word embeddings, {answer['steps']} "
+        f"points. The sum is off by at most {phrasing.number(missed)}. The result depends on this "
+        "method, and on one sentence."
+    )
+    return Panel("deciding_words", f"Which words speak for {target}?", told, None, table, note)
+
+
+def _strongest(table: pd.DataFrame, side: str) -> str:
+    top = table.sort_values(side, key=abs, ascending=False, kind="stable").head(NAMED)
+    return ", ".join(
+        f"{words.quoted(row['word'])} {phrasing.signed(row[side])}"
+        for row in top.to_dict("records")
+    )
+
+
+def largest_weight(answer: Values) -> float:
+    """The strongest word of either model: what full colour stands for."""
+    return max((abs(value) for side in SIDES for value in answer[side]["words"]), default=0.0)

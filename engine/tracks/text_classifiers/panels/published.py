@@ -14,7 +14,7 @@ from engine.report import phrasing
 from engine.report.charts.panel import Choice, Panel
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
-from engine.tracks.text_classifiers.panels.lookup import arm_of, ticket_levels
+from engine.tracks.text_classifiers.panels.survival import arm_of, ticket_levels
 from engine.tracks.text_classifiers.request import SCORE_TEXTS, THESIS
 
 BERT = "bert-base-uncased"

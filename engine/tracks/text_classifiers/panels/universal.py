@@ -4,15 +4,14 @@ words and drawn."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.types import Values
 from engine.report import phrasing
-from engine.report.charts.kinds import dots
-from engine.report.charts.marks import entry, title
+from engine.report.charts.kinds import dots, entry, title
 from engine.report.charts.panel import Choice, Panel, plain, wrapped
 from engine.report.palette import series_styles
 from engine.report.schema import hovers, readable
@@ -87,7 +86,7 @@ def verdicts(table: pd.DataFrame, found: Mapping[str, bool | None]) -> list[str]
     return [*lines, MATCHING]
 
 
-def line_of(row: Mapping[str, Any]) -> str:
+def line_of(row: Values) -> str:
     """E.g. "masks of remarks on topics: accuracy 0.912 ± 0.004, full model 0.931 ± 0.002; change
     −0.019, …; no"."""
     among = f"; {among_said(row)}" if among_said(row) else ""
@@ -100,7 +99,7 @@ def mask_said(mask: str) -> str:
     return f"mask {mask}" if _is_random(mask) else f"masks of {mask}"
 
 
-def among_said(row: Mapping[str, Any]) -> str:
+def among_said(row: Values) -> str:
     """Where it stands among the random masks; "" where these are too few."""
     if row["n_random"] < ENOUGH:
         return ""
@@ -114,14 +113,14 @@ def _is_random(mask: str) -> bool:
     return mask.startswith("random ")
 
 
-def _levels(row: Mapping[str, Any]) -> str:
+def _levels(row: Values) -> str:
     return (
         f"{row['mean']:.3f} ± {row['std']:.3f}, full model {row['full_mean']:.3f} ±"
         f" {row['full_std']:.3f}"
     )
 
 
-def _counts(row: Mapping[str, Any]) -> str:
+def _counts(row: Values) -> str:
     return f"{row['n_seeds']} seeds, {row['n']:.0f} texts"
 
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,8 +19,8 @@ from engine.audit.fields import setting_faults
 from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.ids import rng
-from engine.core.types import Setting
-from engine.stats.student import TAILS
+from engine.core.types import Setting, Values
+from engine.stats.clustered import TAILS
 
 if TYPE_CHECKING:  # these load torch; stating what to do must not
     from torch import Tensor
@@ -83,7 +83,7 @@ class Texts:
     first: Sequence[str]
     second: Sequence[str] | None
     labels: np.ndarray
-    asked: Mapping[str, Any]
+    asked: Values
     seed: int
     check: Callable[[], None]
     inside: Callable[[float], None]
@@ -116,7 +116,7 @@ class HeadImportance(ABC):
         texts: Sequence[str],
         texts_b: Sequence[str] | None,
         labels: np.ndarray,
-        settings: Mapping[str, Any],
+        settings: Values,
         seed: int,
         check: Callable[[], None] = lambda: None,
         inside: Callable[[float], None] = lambda share: None,
@@ -134,7 +134,7 @@ class HeadImportance(ABC):
             Texts(clf, texts, texts_b, np.asarray(labels), asked, seed, check, inside)
         )
 
-    def class_faults(self, asked: Mapping[str, Any], n_classes: int) -> list[Fault]:
+    def class_faults(self, asked: Values, n_classes: int) -> list[Fault]:
         """What is wrong with its settings, all of them, for a task of so many classes."""
         return []
 
@@ -158,7 +158,7 @@ def head_importance(name: str) -> HeadImportance:
     return head_importances()[name]
 
 
-def settings_of(method: HeadImportance, given: Mapping[str, Any]) -> dict[str, Any]:
+def settings_of(method: HeadImportance, given: Values) -> Values:
     """All settings of a method: as given, else as declared. RequestError for unknown names and
     values out of range."""
     faults = setting_faults(method.settings, given)

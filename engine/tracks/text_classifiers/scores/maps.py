@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from engine.core.errors import Fault
-from engine.core.types import Setting
+from engine.core.types import Setting, Values
 from engine.tracks.text_classifiers.scores.base import (
     AT_ONCE,
     HeadImportance,
@@ -61,7 +60,7 @@ class MapScore(HeadImportance):
 
     @abstractmethod
     def of_maps(
-        self, attention: Tensor, attribution: Tensor, valid: Tensor, asked: Mapping[str, Any]
+        self, attention: Tensor, attribution: Tensor, valid: Tensor, asked: Values
     ) -> Tensor:
         """One number per map, [texts, heads], NaN where a map says nothing.
 
@@ -124,7 +123,7 @@ class AttentionConductance(MapScore):
     settings = (STEPS, CORRELATION, TARGET, BASELINE, AT_ONCE)
 
     def of_maps(
-        self, attention: Tensor, attribution: Tensor, valid: Tensor, asked: Mapping[str, Any]
+        self, attention: Tensor, attribution: Tensor, valid: Tensor, asked: Values
     ) -> Tensor:
         """Correlation of attention and attribution per text and head; NaN for constant maps."""
         from engine.tracks.text_classifiers.map_correlation import correlations
@@ -139,7 +138,7 @@ class AbsCorr(AttentionConductance):
     name = "abs_corr"
 
     def of_maps(
-        self, attention: Tensor, attribution: Tensor, valid: Tensor, asked: Mapping[str, Any]
+        self, attention: Tensor, attribution: Tensor, valid: Tensor, asked: Values
     ) -> Tensor:
         """Size of that correlation per text and head; NaN for constant maps."""
         return super().of_maps(attention, attribution, valid, asked).abs()
@@ -152,7 +151,7 @@ class FixedClass(AttentionConductance):
     name = "fixed_class"
     settings = (STEPS, CORRELATION, PLACE, BASELINE, AT_ONCE)
 
-    def class_faults(self, asked: Mapping[str, Any], n_classes: int) -> list[Fault]:
+    def class_faults(self, asked: Values, n_classes: int) -> list[Fault]:
         """A class that the task has not."""
         if asked["place"] < n_classes:
             return []
@@ -176,8 +175,52 @@ class AttributionMass(MapScore):
     settings = (STEPS, TARGET, BASELINE, AT_ONCE)
 
     def of_maps(
-        self, attention: Tensor, attribution: Tensor, valid: Tensor, asked: Mapping[str, Any]
+        self, attention: Tensor, attribution: Tensor, valid: Tensor, asked: Values
     ) -> Tensor:
         """|Σ| of each attribution map, in logits."""
         pairs = valid[:, None, :, None] & valid[:, None, None, :]
         return attribution.double().masked_fill(~pairs, 0.0).sum((2, 3)).abs()
+
+
+# Captum's other layer attributions as scores: how much of the prediction passes through what a
+# head hands on.
+
+
+class CaptumLayer(HeadImportance):
+    """E_x |Σ attribution| of a head's output, over tokens and width, by one of Captum's layer
+    attributions."""
+
+    not_in_key = ("at_once",)
+
+    def __init__(self, name: str, attribute: str, settings: tuple[Setting, ...]) -> None:
+        """attribute: the function of `engine.tracks.text_classifiers.captum_layers` that calls
+        Captum."""
+        self.name, self.attribute, self.settings = name, attribute, settings
+
+    def scored(self, texts: Texts) -> ImportanceOfTexts:
+        """per_text in logits."""
+        import torch
+
+        from engine.tracks.text_classifiers import captum_layers
+
+        clf, asked = texts.clf, texts.asked
+        attribute = getattr(captum_layers, self.attribute)
+
+        def of_batch(rows: np.ndarray, batch: dict[str, Any], _: int) -> list[np.ndarray]:
+            with torch.no_grad():
+                target = clf.logits(batch).argmax(-1)
+            if asked["target"] == "gold":
+                target = torch.as_tensor(texts.labels[rows], dtype=torch.int64, device=clf.device)
+            found = captum_layers.head_outputs(
+                clf, batch, target, attribute, asked.get("baseline", "pad")
+            )
+            return [sums.abs().cpu().numpy() for sums in found]
+
+        return nan_where_cut(clf, per_text(texts, of_batch))
+
+
+ROWS = (
+    CaptumLayer("layer_integrated_gradients", "integrated_gradients", (TARGET, BASELINE, AT_ONCE)),
+    CaptumLayer("gradient_x_activation", "gradient_x_activation", (TARGET, AT_ONCE)),
+    CaptumLayer("deep_lift", "deep_lift", (TARGET, BASELINE, AT_ONCE)),
+)
