@@ -162,17 +162,6 @@ def test_a_gradient_that_is_no_number_shows(bad):
     assert not scores.isfinite().all()
 
 
-def halved(scores, count):
-    """The obvious way: c of clip(scores - c) by halving its bracket in double precision."""
-    scores = scores.double()
-    low, high = scores.min() - 1.0, scores.max()
-    for _ in range(80):
-        middle = (low + high) / 2
-        above = (scores - middle).clamp(0.0, 1.0).sum() > count
-        low, high = torch.where(above, middle, low), torch.where(above, high, middle)
-    return (scores - (low + high) / 2).clamp(0.0, 1.0)
-
-
 def plainly(scores, momentum, gradient, scale, steps, count, rate):
     """A step with one operation after the other on all scores, as it is written down; scores and
     momentum change."""

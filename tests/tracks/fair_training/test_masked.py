@@ -199,6 +199,31 @@ def test_the_gradient_of_the_mask_is_that_of_the_finite_difference(units, make):
         assert leaf.grad[unit].item() == pytest.approx(slope, rel=1e-5, abs=1e-7)
 
 
+def test_leaves_and_hooks_together_hold_the_whole_gradient_of_the_mask():
+    """Half of the filters are gated by a hook: what ends at z and what reaches the mask add up to
+    all of it."""
+    model = TwoConvs()
+    model.bn2 = torch.nn.BatchNorm2d(4, affine=False)
+    whole = tiny(model)
+    held = masked_filters_of(whole.model.requires_grad_(True), filter_graph(whole))
+    values, images = dict(whole.model.named_parameters()), whole.prepared(some_pixels(3, 8))
+    mask = torch.linspace(0.3, 1.0, 7).requires_grad_(True)
+    held.forward(images, mask)[0][:, 0].sum().backward()
+    other = mask.detach().clone().requires_grad_(True)
+    logits, z = held.forward(images, other, leaves=True)
+    rest, *gradients = torch.autograd.grad(logits[:, 0].sum(), [other, *z.values()])
+    found = held.sums(
+        {name: values[name].detach() * g for name, g in zip(z, gradients, strict=True)}
+    )
+    assert (
+        found[:3].abs().min() > 0
+        and rest[3:].abs().min() > 0
+        and not found[3:].any()
+        and not rest[:3].any()
+    )
+    assert torch.allclose(found + rest, mask.grad, rtol=1e-5, atol=1e-7)
+
+
 @pytest.mark.parametrize("name", [SMALL, "resnet20"])
 def test_at_exactly_zero_no_cut_filter_hears_of_a_gradient_and_just_above_most_do(name):
     """Why the mask learns at ALMOST: a channel of zeros stops at its ReLU. The answers hardly

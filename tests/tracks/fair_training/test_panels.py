@@ -12,7 +12,7 @@ import pytest
 
 from engine.core.errors import RequestError
 from engine.report import bundle
-from engine.report.charts import compare, compare_kinds, filter_layers, lookup, pareto
+from engine.report.charts import compare, filter_layers, lookup, pareto
 from engine.report.charts.panel import Choice
 from engine.report.model_card import model_card
 from engine.report.report import report_html
@@ -33,7 +33,6 @@ from engine.tracks.fair_training.panels import (
 from engine.tracks.fair_training.panels import (
     lookup as fair_lookup,
 )
-from tests import made_up
 from tests.builders import changed
 from tests.tracks.fair_training.made_up_run import make_run
 
@@ -50,9 +49,6 @@ def store(tmp_path_factory) -> Store:
     folder = tmp_path_factory.mktemp("store")
     make_run(folder, "plain")
     make_run(folder, "few", **FEW, tradeoff=False, surface=False, weights=False, seeds=1)
-    made_up.make(
-        "image_classifiers", folder, "pw", switches=False, speedups=(2.0, 4.0), loss_share=False
-    )
     return Store(folder)
 
 
@@ -263,35 +259,6 @@ def test_live_curves_name_the_newest_training_first():
     assert (
         training_curves.live(pd.DataFrame(columns=["shard", "phase", "step"]), STR).whole() is None
     )
-
-
-def test_fair_training_beside_the_pw_loss_on_the_same_images(run, store):
-    pw = store.open("pw")
-    assert run.meta["data"]["digest"] == pw.meta["data"]["digest"]
-    panel = compare_kinds.compare_kinds([run, pw], STR)
-    assert panel.said.startswith("On the same test images.") and len(panel.parts) == 2
-    table = panel.table.set_index(["audit", "model"])
-    results = pw.table("results").set_index(["variant", "axis", "metric"])
-    mine = table.loc[(pw.meta["title"], "AutoBot + PW, 4×")]
-    assert mine["accuracy"] == results.loc[("autobot+pw-4x", "", "accuracy"), "value"]
-    assert mine["accuracy gap"] == results.loc[("autobot+pw-4x", "gender", "accuracy_gap"), "value"]
-    assert not table.loc[(slice(None), ["Starting model", "Dense model"]), "on the front"].any(), (
-        "cut models compete"
-    )
-    differing, warnings = compare.comparability([run, pw])
-    assert "track" in set(differing["setting"]) and warnings[0].startswith("Two kinds of audit")
-    assert compare.alike([run, pw]) == [run] and compare_kinds.are_kin(pw, run)
-    other = made_up.make(
-        "image_classifiers",
-        store.root,
-        "elsewhere",
-        images=120,
-        stream=3,
-        speedups=(2.0,),
-        switches=False,
-        loss_share=False,
-    )
-    assert "the test images differ" in compare_kinds.compare_kinds([run, other], STR).said
 
 
 def test_a_gap_that_could_not_be_measured_is_said(run, tmp_path):
