@@ -10,11 +10,15 @@ import pytest
 from engine.core import words
 from engine.report.contents import all_panels, default_choice
 from engine.report.tracks import track_of, tracks
+from engine.report.verdict import verdict
 from engine.store.runs import EMBEDDED, Run, Store
 from tests import made_up
 
 EMPTY = ("That takes at least two scores.",)
 """Answers of panels that draw nothing, for the made-up run has nothing to lay beside each other."""
+
+NEEDED = ("variants", "results", "groups", "scores", "prompts", "generations")
+"""Tables without which no audit is drawn; the last three are of language models alone."""
 
 
 @pytest.fixture(scope="module", params=tracks())
@@ -68,3 +72,17 @@ def test_a_logarithmic_axis_writes_whole_numbers():
 def _is_log(run: Run) -> bool:
     figure = track_of(run).charts.quality(run, default_choice(run)).whole()
     return figure.layout.yaxis.type == "log"
+
+
+def test_a_run_without_optional_tables_still_shows_the_rest(run, tmp_path):
+    """Every panel says something; nothing is drawn of what is not there."""
+    kept = NEEDED if run.has("prompts") else NEEDED[:3]
+    tables = {name: run.table(name) for name in kept}
+    meta = {key: value for key, value in run.meta.items() if key != "tables"}
+    bare = Store(tmp_path).write("bare", meta, tables)
+    choice = default_choice(bare)
+    panels = [panel for _, panel in all_panels(bare, choice)]
+    assert all(panel.said for panel in panels) and not all(panel.has_chart for panel in panels)
+    assert "cost" in {panel.key for panel in panels if not panel.has_chart}
+    told = verdict(bare, choice)
+    assert told.sentence and told.numbers
