@@ -25,12 +25,13 @@ def modules(package: ModuleType) -> Iterator[ModuleType]:
 
 
 def members(package: ModuleType, base: Callable[..., T]) -> list[T]:
-    """One of each kind: a module's `ROWS` where it has them, else an instance of each of its
-    concrete classes."""
+    """One of each kind: a module's `ROWS`, and an instance of each of its concrete classes that no
+    row is of."""
     found: list[T] = []
     for module in modules(package):
-        rows = getattr(module, "ROWS", None)
-        found += [kind() for kind in _classes_of(module, base)] if rows is None else rows
+        rows = getattr(module, "ROWS", ())
+        kinds = {type(row) for row in rows}
+        found += [*rows, *(kind() for kind in _classes_of(module, base) if kind not in kinds)]
     return found
 
 
