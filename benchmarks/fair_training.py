@@ -3,22 +3,20 @@ second; one table."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from benchmarks.report import Measure, parser, show
+from benchmarks.report import Measure
 from benchmarks.training_steps import (
     BATCH,
-    NOTHING,
     RECIPE,
     added_memory,
-    peak_memory,
     plain_steps,
     ratio,
+    run,
     some_world,
     times_in_turn,
 )
@@ -41,24 +39,6 @@ SAID = {
     "bifp-str": "BiFP-str step",
     "bifp-uns": "BiFP-uns step",
 }
-
-
-def main() -> int:
-    """Everything, or one mode in a process of its own (for its memory)."""
-    words = parser(__doc__)
-    words.add_argument(
-        "--mode", choices=(NOTHING, *MODES), help="one kind of step; prints the peak memory in MB"
-    )
-    words.add_argument(
-        "--quick", action="store_true", help="the smallest model only, without memory"
-    )
-    asked: argparse.Namespace = words.parse_args()
-    if asked.mode:
-        print(_peak(asked.mode))
-        return 0
-    models = MODELS[:1] if asked.quick else MODELS
-    measures = [measure for arch, size in models for measure in steps(arch, size)]
-    return show(measures if asked.quick else [*measures, *memory()], asked.json)
 
 
 def steps(arch: str, size: int) -> list[Measure]:
@@ -143,13 +123,5 @@ def memory() -> list[Measure]:
     ]
 
 
-def _peak(mode: str) -> float:
-    """MB that this process took, after steps of a mode."""
-    run = _steps_of("plain" if mode == NOTHING else mode, *MODELS[-1])
-    if mode != NOTHING:
-        run()
-    return peak_memory()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__, MODES, _steps_of, MODELS, steps, memory))

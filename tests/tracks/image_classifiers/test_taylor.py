@@ -11,7 +11,6 @@ from engine.surgery.filters.graph import filter_graph
 from engine.tracks.image_classifiers.methods.autobot import TaylorPruning
 from tests.classifiers.worlds import (
     SMALL,
-    Tied,
     TwoConvs,
     lively,
     some_batches,
@@ -46,29 +45,6 @@ def heard(model, names) -> tuple[dict[str, torch.Tensor], list]:
         for name in names
     ]
     return outputs, handles
-
-
-def test_importance_is_the_slow_obvious_one_image_by_image():
-    """A model without batch norm: each image on its own, |Σ activation · gradient| over places and
-    tied modules."""
-    classifier, slow = tiny(Tied()), tiny(Tied())
-    graph = filter_graph(classifier)
-    (stop,) = pruning(classifier, graph, every=1).run([0.99 * graph.flops()])
-    batch = next(some_batches(slow, N, 8, seed=3).epoch(0))
-    held, total = some_targets(N), np.zeros(graph.total)
-    for row, image in zip(batch.rows, batch.inputs, strict=True):
-        outputs, handles = heard(slow.model, ("conv1", "conv2", "conv3"))
-        slow.model.requires_grad_(True)
-        loss = held.loss(row[None], slow.model(image[None]))
-        grads = dict(zip(outputs, torch.autograd.grad(loss, list(outputs.values())), strict=True))
-        products = {
-            name: (outputs[name] * grads[name]).sum(dim=(0, 2, 3)).detach().numpy()
-            for name in outputs
-        }
-        total += np.abs(np.concatenate([products["conv1"] + products["conv3"], products["conv2"]]))
-        for handle in handles:
-            handle.remove()
-    assert stop.importance == pytest.approx(total / len(batch.rows), rel=1e-4, abs=1e-8)
 
 
 def test_importance_over_several_batches_and_the_training_between_cuts_are_torchs():

@@ -3,18 +3,8 @@ a reader starts."""
 
 from __future__ import annotations
 
-import pytest
-
 from engine.core import words
 from engine.report.tracks import tracks
-
-
-@pytest.mark.parametrize(
-    ("levels", "first"),
-    [([1.0, 16.0, 32.0, 64.0, 128.0, 256.0], 64.0), ([1.0, 2.0, 4.0], 2.0), ([1.0], 1.0)],
-)
-def test_where_a_reader_starts_does_not_depend_on_results(levels, first):
-    assert tracks()["image_classifiers"].level.first(levels) == first
 
 
 def test_arms_are_told_apart_by_more_than_colour():

@@ -94,6 +94,6 @@ def test_what_shows_scores_says_that_there_are_none(run):
 
 
 def test_what_is_taken_away_says_so(run, tmp_path):
-    export_run(run, tmp_path, ("masks", "tables", "figures", "report"))
+    export_run(run, tmp_path, ("tables", "report"))
     page = next(tmp_path.rglob("*.html")).read_text(encoding="utf-8")
     assert "Heads were not scored" in page

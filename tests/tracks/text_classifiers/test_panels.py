@@ -72,7 +72,6 @@ def test_the_track_declares_what_pages_ask(run):
     assert len({(one.colour, one.symbol) for one in styles}) == len(arms) == 70
     compared = track.compared(arms, "isp:michel")
     assert len(compared) == 10 + 6 and all("isp:" in arm or ":michel" in arm for arm in compared)
-    assert track.level.first([0.0, 0.25, 0.5, 0.75]) == 0.5 and track.level.first([0.0]) == 0.0
     assert words.method_name("one-shot-isp:random") == "one-shot ISP by random choice"
     assert "(conductance)" in track.definition(
         "isp:conductance"

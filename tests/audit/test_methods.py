@@ -1,0 +1,43 @@
+"""Methods of every track, found by being in their folder: each says what it is and takes."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any
+
+import pytest
+
+from tests.places import ROOT
+
+
+def methods() -> list[Any]:
+    """Whatever a `base.py` of a track finds with `members`, with the folder it is of."""
+    found = []
+    for path in sorted((ROOT / "engine" / "tracks").rglob("base.py")):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for function in filter(callable, vars(importlib.import_module(name)).values()):
+            own = inspect.isroutine(inspect.unwrap(function)) and function.__module__ == name
+            if not own or inspect.signature(function).parameters:
+                continue
+            if "members(" in inspect.getsource(function):
+                every = function()
+                every = every.values() if isinstance(every, dict) else every
+                found += [pytest.param(one, id=f"{path.parent.name}-{one.name}") for one in every]
+    return found
+
+
+@pytest.mark.parametrize("method", methods())
+def test_a_method_says_what_it_is(method):
+    assert method.name.replace("-", "_").isidentifier() and type(method).__doc__
+    version = getattr(method, "version", 1)
+    assert isinstance(version, int) and version >= 1
+    settings = getattr(method, "settings", ())
+    for setting in settings:
+        assert setting.allows(setting.default) and setting.help and setting.name.isidentifier()
+    assert len({setting.name for setting in settings}) == len(settings)
+
+
+def test_methods_of_every_kind_are_found():
+    kinds = {one.id.partition("-")[0] for one in methods()}
+    assert len(kinds) >= 2 and len(methods()) > 10 * len(kinds)
