@@ -139,14 +139,12 @@ def confusion(labels: np.ndarray, guesses: np.ndarray, k: int, weights: np.ndarr
     present, starts = np.unique(cell[order], return_index=True)
     counts = np.zeros((k * k, weights.shape[1]))
     for code, part in zip(present, np.split(order, starts[1:]), strict=True):
-        counts[code] = weights[part].sum(axis=0, dtype=_exact(weights))
+        # The dtype to add weights [images, sets] in: whole numbers are added as such, several
+        # times faster.
+        counts[code] = weights[part].sum(
+            axis=0, dtype=np.uint32 if weights.dtype == np.uint8 else np.float64
+        )
     return counts.reshape(k, k, -1)
-
-
-def _exact(weights: np.ndarray) -> type:
-    """The dtype to add weights [images, sets] in: whole numbers are added as such, several times
-    faster."""
-    return np.uint32 if weights.dtype == np.uint8 else np.float64
 
 
 def _rates(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -53,15 +53,13 @@ def _names(run: Run) -> dict[str, str]:
     }
     names |= {str(name): words.method_name(name) for name in table["method"].unique()}
     names |= {axis: words.axis_name(axis) for axis in run.meta["request"]["axes"]}
+    # Whether it cannot be a word of a sentence.
     names = {
-        name: to for name, to in names.items() if _is_id(name) or to.casefold() == name.casefold()
+        name: to
+        for name, to in names.items()
+        if bool(re.search(r"[-_+:]", name)) or to.casefold() == name.casefold()
     }
     return {name: names[name] for name in sorted(names, key=len, reverse=True)}
-
-
-def _is_id(name: str) -> bool:
-    """Whether it cannot be a word of a sentence."""
-    return bool(re.search(r"[-_+:]", name))
 
 
 def parts(run: Run, choice: Choice) -> list[Part]:

@@ -45,7 +45,11 @@ def bands_in(run: Run, table: pd.DataFrame, label: str = "") -> dict[str, str]:
     them. label: of the first, where it is another than the track's."""
     track = track_of(run)
     known = {WORDS: label or track.null.label, GROUP: track.null.group_label}
-    return {start: said for start, said in known.items() if said and _known(table, start)}
+    return {
+        start: said
+        for start, said in known.items()
+        if said and (f"{start}_high" in table and bool(table[f"{start}_high"].notna().any()))
+    }
 
 
 def draw_along(
@@ -96,10 +100,6 @@ def name_bands(figure: go.Figure, choice: Choice, bands: Mapping[str, str], **wh
 
 def _outline(choice: Choice) -> Values:
     return {"width": 1.3, "dash": "dash", "color": choice.theme.soft}
-
-
-def _known(table: pd.DataFrame, start: str) -> bool:
-    return f"{start}_high" in table and bool(table[f"{start}_high"].notna().any())
 
 
 MANY_LINES = 4

@@ -220,7 +220,12 @@ def degradation_gaps(arm: Arm, variant: str, number: int | None = None) -> pd.Da
                 "null_p": null.p,
                 "group": "",
                 "verdict": (
-                    measure.cells.loc[_gap_cell(measure.cells, axis.name), "verdict"] if few else ""
+                    measure.cells.loc[
+                        int(where(measure.cells, axis=axis.name, metric="auc_gap").index[0]),
+                        "verdict",
+                    ]
+                    if few
+                    else ""
                 ),
             }
         )
@@ -276,7 +281,3 @@ def _null(arm: Arm, exchange: Exchange, places: list[int], value: float) -> Band
         sums = np.stack([lost @ (exchange.codes == group) for group in range(exchange.n_groups)])
         parts.append(sums / sizes)
     return band(value, np.ptp(np.mean(parts, axis=0), axis=0))
-
-
-def _gap_cell(cells: pd.DataFrame, axis: str) -> int:
-    return int(where(cells, axis=axis, metric="auc_gap").index[0])

@@ -36,7 +36,8 @@ def bench_map(run: Run, choice: Choice, off: Units) -> Panel:
     lightest; those that are off are empty. A layer goes on in the next row where it is long."""
     table = _table(run, choice, off)
     total, widest = len(table), max(width for _, width in widths_of(run))
-    across = max(NARROWEST, min(_across(total), widest))
+    # Filters in a row of the map.
+    across = max(NARROWEST, min(WIDE if total <= 1000 else 64 if total <= 5000 else 128, widest))
     lines = [-(-width // across) for _, width in widths_of(run)]
     tops = np.cumsum([0, *(line + 0.6 for line in lines)])
     table = table.assign(
@@ -85,11 +86,6 @@ def bench_map(run: Run, choice: Choice, off: Units) -> Panel:
         columns={"filter": in_words(run, "filter")}
     )
     return Panel("bench_map", in_words(run, "Which filters are off?"), answer, figure, shown, note)
-
-
-def _across(total: int) -> int:
-    """Filters in a row of the map."""
-    return WIDE if total <= 1000 else 64 if total <= 5000 else 128
 
 
 def _table(run: Run, choice: Choice, off: Units) -> pd.DataFrame:

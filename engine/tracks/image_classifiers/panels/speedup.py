@@ -232,7 +232,10 @@ def _stars(
     if wrong.empty:
         return
     rows, colour = wrong.to_dict("records"), choice.theme.alarm
-    texts = [_degenerate_said(run, row) for row in rows]
+    texts = [
+        f"<b>{arm_name(row['base'], row['loss'])}</b>, {row['speedup']:g}×<br>{_wrong(run, row)}"
+        for row in rows
+    ]
     symbols = ["star-open" if row["loss"] == PLAIN else "star" for row in rows]
     x = [row["achieved"] * 2 ** (0.12 if row["loss"] == PW else -0.12) for row in rows]
     y = [room[0] + 0.035 * (room[1] - room[0])] * len(rows)
@@ -243,10 +246,6 @@ def _stars(
         "line": {"width": 1.5, "color": colour},
     }
     add_points(figure, x, y, texts, marker, showlegend=False, cliponaxis=False)
-
-
-def _degenerate_said(run: Run, row: Values) -> str:
-    return f"<b>{arm_name(row['base'], row['loss'])}</b>, {row['speedup']:g}×<br>{_wrong(run, row)}"
 
 
 def _legend(choice: Choice, figure: go.Figure, styles: dict[str, Style]) -> None:

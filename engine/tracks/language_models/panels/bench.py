@@ -84,7 +84,10 @@ def on_validation(run: Run, choice: Choice, off: tuple[int, ...]) -> Panel | Non
     where it was not."""
     variant = tried_variant(run, off, cut_of)
     rows = (
-        [lookup.result(run, variant, metric, axis, VALIDATION) for metric, axis in _shown(choice)]
+        [
+            lookup.result(run, variant, metric, axis, VALIDATION)
+            for metric, axis in ((f"bias:{choice.reading}", choice.measured), ("perplexity", ""))
+        ]
         if variant
         else []
     )
@@ -116,10 +119,6 @@ def on_validation(run: Run, choice: Choice, off: tuple[int, ...]) -> Panel | Non
     return Panel(
         "on_validation", "Does it do what was predicted?", answer, None, pd.DataFrame(table), note
     )
-
-
-def _shown(choice: Choice) -> tuple[tuple[str, str], ...]:
-    return (f"bias:{choice.reading}", choice.measured), ("perplexity", "")
 
 
 def _predicted_columns(guess: Guess) -> dict[str, float]:
