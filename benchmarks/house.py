@@ -87,7 +87,7 @@ def long_docstrings() -> list[str]:
 
 def measures() -> list[Measure]:
     """The house as it stands."""
-    from engine.report.contract import Track
+    from engine.report.tracks import Track
 
     texts = [
         path.read_text(encoding="utf-8")

@@ -17,8 +17,7 @@ from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contents import axis_panels, shared_panels
 from engine.report.tracks import track_of
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.store.runs import Run, where
 
 
 @dataclass(frozen=True)

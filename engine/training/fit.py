@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.core.errors import PruneAuditError
-from engine.core.ids import key_of, rng
+from engine.core.types import key_of, rng
 from engine.training.losses import Targets
 from engine.training.recipe import Keep, Nowhere, Recipe
 

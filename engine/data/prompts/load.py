@@ -13,8 +13,7 @@ import pandas as pd
 
 import engine.data.prompts
 from engine.core.errors import Fault, RequestError, refusal, unknown
-from engine.core.ids import key_of
-from engine.core.types import PromptSet, digest_of
+from engine.core.types import PromptSet, digest_of, key_of
 from engine.data.sources import Reader, reader_of
 from engine.data.tables import text_of
 

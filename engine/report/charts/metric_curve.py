@@ -12,8 +12,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
-from engine.core.ids import at_level
-from engine.core.types import Values
+from engine.core.types import Values, at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.kinds import (
@@ -27,9 +26,8 @@ from engine.report.charts.kinds import (
     silent,
 )
 from engine.report.charts.panel import Choice, Panel, apart, blank, needs_log, nothing, ratio_axis
-from engine.report.contract import Measure
 from engine.report.schema import readable
-from engine.report.tracks import track_of
+from engine.report.tracks import Measure, track_of
 from engine.store.runs import Run
 
 # Null bands in charts, one filled, a second outlined; a single one has its words beside it, two

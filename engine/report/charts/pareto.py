@@ -10,17 +10,15 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
-from engine.core.ids import at_level
-from engine.core.types import Values
+from engine.core.types import Values, at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
 from engine.report.charts.kinds import add_points, bars_of, dot, faint, front_line, heading, silent
 from engine.report.charts.metric_curve import GROUP, WORDS, bands_in, draw_level, name_bands
 from engine.report.charts.panel import Choice, Panel, apart, blank, needs_log, nothing, wrapped
-from engine.report.contract import Chance
 from engine.report.schema import readable
-from engine.report.tracks import track_of
+from engine.report.tracks import Chance, track_of
 from engine.stats.pareto import front
 from engine.store.runs import Run
 

@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 
 from engine.classifiers.groups import RESULTS, Arm, Band, Exchange, band
-from engine.stats.gap_of_means import at_ends, gaps_of_means
-from engine.stats.multi_reader import Estimate, Trials, difference, level
+from engine.stats.gap_of_means import Estimate, Trials, at_ends, difference, gaps_of_means, level
 from engine.stats.pareto import front, hypervolume
-from engine.store.tables import where
+from engine.store.runs import where
 from engine.tracks.fair_training.arms import STRUCTURED, FairArm, tradeoff_arms
 from engine.tracks.fair_training.request import FairRequest
 

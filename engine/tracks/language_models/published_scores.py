@@ -17,8 +17,7 @@ import pandas as pd
 
 from engine.audit.fields import attempt
 from engine.core.errors import Fault, RequestError, refusal
-from engine.core.ids import exact_count
-from engine.core.types import POOLED, Values
+from engine.core.types import POOLED, Values, exact_count
 from engine.data.tables import text_of
 from engine.stats.reliability import (
     correlation,
@@ -28,8 +27,7 @@ from engine.stats.reliability import (
     repeats_of,
     top_heads,
 )
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.store.runs import Run, where
 from engine.tracks.language_models.panels.heads import pooled_scores
 from engine.tracks.language_models.selection.base import RULES, protected, tied_at_boundary
 

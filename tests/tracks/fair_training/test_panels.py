@@ -15,13 +15,12 @@ from engine.core.errors import RequestError
 from engine.report import bundle, phrasing
 from engine.report.charts import compare, filter_layers, lookup, pareto
 from engine.report.charts import compare as compare_kinds
-from engine.report.charts.differences import MAX_Q
+from engine.report.charts.cost import MAX_Q
 from engine.report.charts.panel import Choice
 from engine.report.report import model_card, report_html
 from engine.report.tracks import track_of, tracks
 from engine.report.verdict import verdict
-from engine.store.runs import Run, Store
-from engine.store.tables import where
+from engine.store.runs import Run, Store, where
 from engine.surgery.record import read_filter_mask
 from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.panels import curve, differences, effort, training_curves

@@ -19,8 +19,7 @@ from engine.report.report import model_card
 from engine.report.summary import summary_text
 from engine.report.tracks import track_of
 from engine.report.verdict import verdict
-from engine.store.runs import Run, Store
-from engine.store.tables import where
+from engine.store.runs import Run, Store, where
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.checkpoint import mask_record
 from engine.tracks.language_models.evidence import power_of

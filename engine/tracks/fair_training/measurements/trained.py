@@ -25,10 +25,9 @@ from engine.classifiers.images.dense import (
     stepper,
 )
 from engine.core.errors import MaskError
-from engine.core.ids import rng
-from engine.core.types import Values, digest_of
+from engine.core.types import Values, digest_of, rng
 from engine.models.load_image_classifier import Classifier
-from engine.store.tables import curve_arrays, pack, within
+from engine.store.runs import curve_arrays, pack, within
 from engine.surgery.filters.graph import COUNTED, cut_filters, filter_graph, gated, with_weights
 from engine.tracks.fair_training.context import CORNERS, FairContext, FairShard, Look
 from engine.tracks.fair_training.methods.base import (

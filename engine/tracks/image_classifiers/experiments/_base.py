@@ -36,8 +36,7 @@ from engine.data.images.load import ImageSet, look_images
 from engine.report import phrasing
 from engine.report.charts.panel import Choice, Panel, blank
 from engine.report.contents import default_choice
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.store.runs import Run, where
 from engine.tracks.image_classifiers.panels.pw import shares
 from engine.tracks.image_classifiers.panels.speedup import missed, pooled
 from engine.tracks.image_classifiers.request import ImageRequest

@@ -10,15 +10,14 @@ import numpy as np
 import pandas as pd
 
 from engine.core import words
-from engine.core.ids import at_level
-from engine.core.types import Values
+from engine.core.types import Values, at_level
 from engine.report import phrasing
 from engine.report.charts import bench, by_group, lookup
 from engine.report.charts.heat_map import bar_above
 from engine.report.charts.kinds import add_points, hover
 from engine.report.charts.panel import Choice, Panel, blank
-from engine.report.contract import Bench, Row, Units
 from engine.report.hand_sets import trial_said, trial_split
+from engine.report.tracks import Bench, Row, Units
 from engine.store.runs import Run
 from engine.surgery.named import cut_of, filter_name, filter_units, widths_of, written_filters
 from engine.surgery.named import starts_of as starts

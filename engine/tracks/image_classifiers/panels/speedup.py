@@ -12,19 +12,16 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
-from engine.core.ids import at_level
-from engine.core.types import Values
+from engine.core.types import Values, at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import DENSE, axis_note, groups_in_order, paid_most
 from engine.report.charts.kinds import add_points, beside, diagonal, dot, entry, lines
 from engine.report.charts.panel import Choice, Panel, nothing, plain, ratio_axis
-from engine.report.contract import Measure
 from engine.report.palette import Look, Style, pair_style, series_styles
 from engine.report.schema import hovers, readable
-from engine.report.tracks import track_of
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.report.tracks import Measure, track_of
+from engine.store.runs import Run, where
 from engine.tracks.image_classifiers import words as own
 
 # Reading the tables of an image run: arms, their trials, and the groups that may be compared.

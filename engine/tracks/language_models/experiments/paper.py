@@ -23,14 +23,12 @@ from engine.audit.experiments import (
 from engine.audit.request import Request
 from engine.core import words
 from engine.core.errors import Fault
-from engine.core.ids import exact_count
-from engine.core.types import AXES, Decoding
+from engine.core.types import AXES, Decoding, exact_count
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contents import default_choice
 from engine.stats import reliability
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.store.runs import Run, where
 from engine.tracks.language_models.evidence import per_cent, seeds_drawn
 from engine.tracks.language_models.panels.along_sparsity import (
     bias_along_sparsity,

@@ -12,17 +12,15 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
-from engine.core.ids import is_level
-from engine.core.types import POOLED, Values
+from engine.core.types import POOLED, Values, is_level
 from engine.report import phrasing
 from engine.report.charts import bench, lookup
 from engine.report.charts.kinds import lines, looks_of
 from engine.report.charts.panel import Choice, Panel, nothing
-from engine.report.contract import Bench
 from engine.report.hand_sets import tried_said, tried_variant
 from engine.report.schema import hovers
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.report.tracks import Bench
+from engine.store.runs import Run, where
 from engine.surgery.named import units_of, written_heads
 from engine.tracks.language_models.panels.heads import (
     critical_units,
