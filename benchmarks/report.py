@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import importlib
+import inspect
 import json
+import pkgutil
+import sys
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from types import ModuleType
 
 
 @dataclass(frozen=True)
@@ -55,3 +61,32 @@ def show(measures: Sequence[Measure], as_json: bool) -> int:
             verdict = {True: "holds", False: "DOES NOT HOLD", None: ""}[measure.holds]
             print(f"{measure.name}: {measure.value:.3g} {measure.unit}{bar} {verdict}".rstrip())
     return 1 if any(measure.holds is False for measure in measures) else 0
+
+
+def run_all(
+    package: ModuleType, times: str = "", minutes: float | None = None, **switches: str
+) -> int:
+    """`python -m PACKAGE [--only NAME …] [--SWITCH]`: measures of every file of a package.
+
+    switches: name -> help of what is handed to those `measures()` that take an argument of that
+    name. times: help of `--longer TIMES`, handed on as `times`. minutes: the bar of all together.
+    """
+    names = [one.name for one in pkgutil.iter_modules(package.__path__) if one.name[0] != "_"]
+    options = parser(package.__doc__)
+    options.add_argument("--only", nargs="+", choices=names, default=names, help="files of rows")
+    for name, said in switches.items():
+        options.add_argument(f"--{name}", action="store_true", help=said)
+    if times:
+        options.add_argument("--longer", type=int, default=1, dest="times", help=times)
+    asked = vars(options.parse_args())
+    found: list[Measure] = []
+    began = time.monotonic()
+    for name in asked["only"]:
+        print(f"{name} …", file=sys.stderr, flush=True)
+        measures = importlib.import_module(f"{package.__name__}.{name}").measures
+        taken = inspect.signature(measures).parameters
+        found += measures(**{key: asked[key] for key in taken})
+    if minutes is not None:
+        spent = (time.monotonic() - began) / 60
+        found.append(Measure("all of this together", spent, "min", minutes * asked["times"]))
+    return show(found, asked["json"])

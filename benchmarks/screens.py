@@ -26,7 +26,8 @@ from engine.resident import client
 from engine.store.runs import EMBEDDED, Store
 
 TALLEST, LONGEST = 3000, 250
-"""Bars: pixels of a screen's content at 1440, words outside tables, charts and folded parts."""
+"""Bars: pixels of a screen's content at 1440; words outside tables, charts and folded parts, those
+not counted that a model or a user wrote."""
 QUIET = 0.7
 """Seconds without a change after which a screen counts as settled; they are not counted."""
 PATIENCE = 60.0
@@ -101,7 +102,7 @@ class Screen:
         name, is_wide = f"{self.name}, {self.look.said}", self.look.width == Look().width
         return [
             Measure(f"{name}: height", self.height, "px", TALLEST if is_wide else None),
-            Measure(f"{name}: words", self.words, "words", LONGEST),
+            Measure(f"{name}: words", self.words - self.quoted, "words", LONGEST),
             Measure(f"{name}: seconds to settle", round(self.seconds, 2), "s", PATIENCE),
             Measure(f"{name}: serious axe violations", len(self.faults), "elements", 0),
             Measure(f"{name}: contrast faults", self.contrast, "texts", 0),

@@ -325,7 +325,7 @@ def _measuring(desk: Desk) -> None:
         last = phrasing.sentence(f"{bench.last} are for the final check, not for choosing")
         st.caption(plain(f"{last}: measure there once you have chosen."))
         label = f"Measure on {bench.last}, and keep"
-    measure(growth, label, bench.seconds(run))
+    measure(growth, label, bench.seconds(run), run)
 
 
 def _kept(desk: Desk, variant: dict) -> None:

@@ -42,8 +42,7 @@ def _new() -> None:
     state.keep_form()
     ray, memory = _where()
     form.amount_line(request)
-    form.summary_of_faults(request)
-    under_way = st.container()  # above the buttons: below them nobody sees it without scrolling
+    above = st.container()  # of the buttons: below them nobody sees it without scrolling
     start, tried, look = st.columns([1, 1, 2], vertical_alignment="center")
     with tried:
         form.forecast_button(request)
@@ -57,8 +56,9 @@ def _new() -> None:
         st.toast(
             "Checked and started. Its progress stands above the buttons, and on the page Jobs."
         )
-    if state.kept(state.STARTED):
-        with under_way:
+    with above:
+        form.summary_of_faults(request)  # after the check, which may have cleared them
+        if state.kept(state.STARTED):
             jobs.one(state.kept(state.STARTED))
             st.caption(
                 "Runs in the background: this page may be closed, and the page Jobs finds it again."

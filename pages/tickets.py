@@ -13,7 +13,6 @@ from pages.shared.cache import KeptRun, made
 from pages.shared.controls import choose_reading, group_label, line, select
 from pages.shared.frame import draw_page, tabbed
 from pages.shared.navigation import Tab
-from pages.shared.safe import plain
 
 
 def who(run: KeptRun, choice: Choice) -> None:
@@ -47,8 +46,6 @@ def which_heads(run: KeptRun, choice: Choice) -> None:
         importance.random_masks,
         importance.score_truth,
     )
-    if proof := survival.proof_said(run):
-        st.caption(plain(proof))
 
 
 def of_iterations(run: KeptRun, choice: Choice) -> None:

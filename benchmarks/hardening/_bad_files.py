@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.hardening._real_files import make_real, sound
+from benchmarks.hardening._real_files import TABLE, make_real, sound
 from engine.audit.tracks import tracks
 
 Header = dict[str, Any]
-Contents = dict[str, str | bytes]
+Contents = dict[str, str]
 Change = Callable[[Path], object]
 
 
@@ -32,14 +32,14 @@ def make_all(folder: Path) -> None:
             _model(good / family, bad / f"{family}-{name}", change)
     for name, text in {**MASKS, **DOCUMENTS}.items():
         _write(bad / "masks" / f"{name}.json", text)
-    for name, text in PROMPTS.items():
-        _write(bad / "prompts" / f"{name}.csv", text)
-    for name, text in TEXTS.items():
-        _write(bad / "texts" / f"{name}.csv", text)
-    for name, text in IMAGES.items():
-        _write(bad / "images" / f"{name}.csv", text)
-    for name, text in CORPORA.items():
-        _write(bad / "corpora" / f"{name}.txt", text)
+    for kind, ending in (
+        ("prompts", "csv"),
+        ("texts", "csv"),
+        ("images", "csv"),
+        ("corpora", "txt"),
+    ):
+        for name, text in TABLE[kind].items():
+            _write(bad / kind / f"{name}.{ending}", text)
     for name, text in DOCUMENTS.items():
         _write(bad / "jobs" / name / "jobs" / "job-0123456789abcdef" / "request.json", text)
         _write(bad / "judges" / name / "judge.json", text)
@@ -192,8 +192,6 @@ TENSORS: dict[str, Change] = {
     "tensor-misshapen": _misshapen,
 }
 """name -> what is done to the weights of a sound model folder."""
-OTHERS = ("tensor-missing", "tensor-misshapen")
-"""Of these, what leaves sound tensors that are not those of the model."""
 
 
 def _config(**more: Any) -> Change:
@@ -290,126 +288,16 @@ TRANSFORMERS: dict[str, Change] = {
 
 # --- documents, tables, texts -------------------------------------------------------------------
 
-DOCUMENTS: Contents = {
-    "empty": "",
-    "list": "[]",
-    "null": "null",
-    "word": '"mask"',
-    "number": "3",
-    "cut-short": '{"schema": 1, "model":',
-    "deep": "[" * 100_000,
-    "no-fields": "{}",
-    "newer": '{"schema": 99}',
-    "schema-word": '{"schema": "one"}',
-    "schema-true": '{"schema": true}',
-    "nan": '{"schema": NaN}',
-    "no-utf8": b"\xff\xfe{}",
-    "nul": "\0" * 40,
-    "sealed-wrongly": '{"schema": 2, "seal": "00"}',
-}
-_MASK = {
-    "schema": 1,
-    "model": "m",
-    "revision": None,
-    "weight_hash": "0" * 64,
-    "n_layers": 3,
-    "n_heads": 4,
-    "units": [{"layer": 0, "head": 1}],
-    "method": "",
-    "settings": {},
-}
-_OTHERWISE: dict[str, dict[str, Any]] = {
-    "other-model": {},
-    "no-units": {"units": []},
-    "units-words": {"units": "all"},
-    "unit-word": {"units": [{"layer": "a", "head": 1}]},
-    "unit-one": {"units": [{"layer": 1}]},
-    "unit-three": {"units": [[1, 2, 3]]},
-    "unit-fraction": {"units": [{"layer": 0.5, "head": 1}]},
-    "unit-true": {"units": [{"layer": True, "head": 1}]},
-    "unit-negative": {"units": [{"layer": -1, "head": 0}]},
-    "unit-outside": {"units": [{"layer": 9, "head": 9}]},
-    "unit-twice": {"units": [{"layer": 0, "head": 1}] * 2},
-    "unit-null": {"units": [None]},
-    "units-null": {"units": None},
-    "layers-word": {"n_layers": "3"},
-    "layers-other": {"n_layers": 5},
-    "layers-negative": {"n_layers": -3},
-    "layers-huge": {"n_layers": 10**12},
-    "heads-none": {"n_heads": 0},
-    "hash-number": {"weight_hash": 3},
-    "hash-short": {"weight_hash": "00"},
-    "model-number": {"model": 3},
-    "method-list": {"method": []},
-    "settings-list": {"settings": []},
-    "settings-word": {"settings": "x"},
-    "means-word": {"units": [{"layer": 0, "head": 1, "mean": "x"}]},
-    "means-nan": {"units": [{"layer": 0, "head": 1, "mean": [float("nan")]}]},
-    "asked-word": {"asked": "half"},
-    "schema-newer": {"schema": 99},
-    "run-number": {"run": 3},
-    "created-number": {"created": 3},
-    "revision-number": {"revision": 3},
-}
+DOCUMENTS: Contents = {**TABLE["documents"], "deep": "[" * 100_000}
 MASKS: Contents = {
-    f"mask-{name}": json.dumps({**_MASK, **change}) for name, change in _OTHERWISE.items()
-}
-PROMPTS: Contents = {
-    "empty": "",
-    "header-only": "prompt,axis,subgroup\n",
-    "no-prompt": "text,axis,subgroup\na,b,c\n",
-    "no-axis": "prompt,subgroup\na,b\n",
-    "no-subgroup": "prompt,axis\na,b\n",
-    "twice": "prompt,prompt,axis,subgroup\na,a,b,c\n",
-    "no-utf8": b"prompt,axis,subgroup\n\xff\xfe,religion,x\n",
-    "nul": b"\0\0\0\0",
-    "one-group": "prompt,axis,subgroup\nw1,religion,x\nw2,religion,x\n",
-    "blank": "prompt,axis,subgroup\n,religion,x\n,religion,y\n",
-    "ragged": 'prompt,axis,subgroup\n"w1,religion\nw2,religion,x,y,z\n',
-    "json": '{"prompt": "w1"}',
-    "picture": b"\x89PNG\r\n\x1a\n" + b"\0" * 64,
-}
-TEXTS: Contents = {
-    "empty": "",
-    "header-only": "text,label\n",
-    "no-text": "words,label\nw1,red\n",
-    "no-label": "text,kind\nw1,red\n",
-    "one-class": "text,label,split\nw1,red,train\nw2,red,test\n",
-    "no-test": "text,label,split\nw1,red,train\nw2,blue,train\n",
-    "split-unknown": "text,label,split\nw1,red,tomorrow\nw2,blue,train\n",
-    "no-utf8": b"text,label\n\xff\xfe,red\n",
-    "nul": b"\0\0\0\0",
-    "blank": "text,label,split\n,red,train\n,blue,test\n",
-    "one-row": "text,label\nw1,red\n",
-    "twice": "text,text,label\nw1,w1,red\n",
-    "picture": b"\x89PNG\r\n\x1a\n" + b"\0" * 64,
-}
-IMAGES: Contents = {
-    "empty": "",
-    "header-only": "path,label\n",
-    "no-path": "file,label\na.png,x\n",
-    "no-label": "path,kind\na.png,x\n",
-    "gone": "path,label\nnone.png,a\nnone2.png,b\n",
-    "outside": "path,label\n../../../etc/passwd,a\n/etc/hostname,b\n",
-    "folder": "path,label\n.,a\n..,b\n",
-    "no-picture": "path,label\nempty.csv,a\ngone.csv,b\n",
-    "pipe": "path,label\n../fifo,a\n../fifo,b\n",
-    "no-utf8": b"path,label\n\xff\xfe,a\n",
-    "nul": b"\0\0\0\0",
-    "blank": "path,label\n,a\n,b\n",
-}
-CORPORA: Contents = {
-    "empty": "",
-    "blank": " \n \n",
-    "short": "w1",
-    "no-utf8": b"\xff\xfe\x00w1",
-    "nul": b"\0" * 4000,
+    f"mask-{name}": json.dumps({**TABLE["mask"], **change})
+    for name, change in TABLE["masks"].items()
 }
 
 
-def _write(path: Path, content: str | bytes) -> None:
+def _write(path: Path, content: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    path.write_bytes(content.encode("latin-1"))
 
 
 def _runs(good: Path, bad: Path) -> None:
@@ -425,20 +313,7 @@ def _runs(good: Path, bad: Path) -> None:
 
 def _run_documents(sound: Path) -> Contents:
     whole = json.loads((sound / "run.json").read_text())
-    changes: dict[str, dict[str, Any]] = {
-        "unsealed": {"seal": None},
-        "title-changed": {"title": "another"},
-        "id-changed": {"id": "two"},
-        "tables-list": {"tables": []},
-        "tables-gone": {"tables": None},
-        "model-word": {"model": "m"},
-        "created-number": {"created": 3},
-        "request-list": {"request": []},
-        "track-unknown": {"track": "magic"},
-        "schema-zero": {"schema": 0},
-        "schema-negative": {"schema": -1},
-    }
-    return {name: json.dumps({**whole, **change}) for name, change in changes.items()}
+    return {name: json.dumps({**whole, **change}) for name, change in TABLE["runs"].items()}
 
 
 def _odd(bad: Path) -> None:

@@ -63,6 +63,10 @@ TICKETS_BY = ["tickets", "--model", "{good}/text", "--task", "{file}", *CPU]
 BY_IMAGE = ["evaluate", "--model", "{good}/hub", "--data", "{file}", *CPU]
 AUDIT_BY_IMAGE = ["audit", *BY_IMAGE[1:]]
 Change = Callable[[Path], Any]
+TABLE: dict[str, dict[str, Any]] = json.loads(
+    Path(__file__).with_name("bad_files.json").read_text(encoding="utf-8")
+)
+"""Kind of file -> name -> what it holds; one letter is one byte."""
 
 
 def sound(good: Path) -> None:
@@ -301,36 +305,9 @@ def _bert_generation(folder: Path) -> None:
     AutoModelForCausalLM.from_config(config).save_pretrained(folder)
 
 
-def _mask_of_another(path: Path) -> None:
-    """A mask of heads as an export writes it, for other weights of the same shape."""
-    said = {
-        "schema": 1,
-        "model": "other",
-        "revision": None,
-        "weight_hash": "1" * 64,
-        "n_layers": 3,
-        "n_heads": 4,
-        "units": [{"layer": 0, "head": 1}],
-        "method": "",
-        "settings": {},
-    }
-    path.write_text(json.dumps(said))
-
-
-def _filter_mask_of_another(path: Path) -> None:
-    said = {
-        "kind": "filters",
-        "model": "other",
-        "architecture": "resnet10-w16",
-        "weight_hash": "1" * 64,
-        "classes": [str(at) for at in range(10)],
-        "size": 16,
-        "history": [],
-        "method": "",
-        "settings": {},
-        "groups": [{"group": "layer1.0.conv1", "width": 16, "cut": [0]}],
-    }
-    path.write_text(json.dumps({"schema": 1, **said}))
+def _written(content: dict[str, Any]) -> Change:
+    """A file as an export writes it, for another model."""
+    return lambda path: path.write_text(json.dumps(content))
 
 
 _SWAPPED = _config(label2id={"red": 1, "green": 0, "blue": 2})
@@ -455,12 +432,12 @@ REAL: dict[str, tuple[str, Change, list[str]]] = {
     # masks of other models
     "mask.json": (
         "",
-        _mask_of_another,
+        _written({**TABLE["mask"], "weight_hash": "1" * 64, **TABLE["masks"]["other-model"]}),
         ["apply", "{file}", "--model", "{good}/text", "--to", "{out}/cut"],
     ),
     "filters.json": (
         "",
-        _filter_mask_of_another,
+        _written(TABLE["filter mask"]),
         ["apply", "{file}", "--model", "{good}/image", "--to", "{out}/cut"],
     ),
 }

@@ -45,7 +45,7 @@ SETTLE_MS = 3000
 """How long a page that was let in is watched for what it sends."""
 
 
-def measures(times: int) -> list[Measure]:
+def measures() -> list[Measure]:
     """Attacks that reached anything, and what the server sent out to others while they were
     tried."""
     with tempfile.TemporaryDirectory() as name, _watched(Path(name)) as (address, log):

@@ -1,5 +1,5 @@
 """Bad inputs, one row of bad_inputs.csv each: exit code 2, a clear sentence per fault, nothing
-written."""
+written. {good} and {bad} stand for folders of sound and broken files, {out} for an empty place."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Row:
     files: Path
 
 
-def measures(times: int) -> list[Measure]:
+def measures() -> list[Measure]:
     """How many rows are refused as they should be; the table is the same however often it is
     tried."""
     loaded()
@@ -74,10 +74,17 @@ def _one(row: Row) -> str:
 
 def _takes_store(words: list[str]) -> bool:
     """Whether a command has --store; one that is unknown is refused before it is asked."""
-    commands = next(
-        one.choices for one in parser()._actions if isinstance(one, argparse._SubParsersAction)
+    command = commands().get(words[0])
+    return command is not None and "--store" in command._option_string_actions
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    """The parser of every command, by its name."""
+    return next(
+        dict(one.choices)
+        for one in parser()._actions
+        if isinstance(one, argparse._SubParsersAction)
     )
-    return words[0] in commands and "--store" in commands[words[0]]._option_string_actions
 
 
 def _placed(word: str, places: dict[str, Path]) -> str:

@@ -23,7 +23,7 @@ ACTIONS = 8
 PAGES = ("summary", "trade_off", "heads")
 
 
-def measures(times: int) -> list[Measure]:
+def measures() -> list[Measure]:
     """Median and 95th percentile of many sessions over those of one, with pauses and without; of
     those without pauses also what decides them, redraws per second: in a closed loop the mean is
     the number of sessions over these.

@@ -15,7 +15,7 @@ from benchmarks.hardening._audits import LONGEST, Audited, audits, differences, 
 from benchmarks.report import Measure
 
 
-def measures(times: int) -> list[Measure]:
+def measures() -> list[Measure]:
     """How many kinds of audit have the same tables on one thread and on two."""
     found = audits()
     failed = [_differing(audit) for audit in found]

@@ -23,6 +23,7 @@ from typing import Any, Generic, TypeVar
 import pandas as pd
 
 import engine
+from engine.audit.fields import fields_of
 from engine.audit.measurements import MeasurementContext
 from engine.audit.request import Growth, Plan
 from engine.audit.tracks import request_from, track_of_run
@@ -474,6 +475,8 @@ def _partly(
 # written once.
 
 
+TEXTS = ("corpus", "validation_corpus")
+"""Files of which a run keeps what it needs to be the same run."""
 LONGEST = 60
 """Characters of a name."""
 
@@ -570,9 +573,33 @@ def run_of(request: Growth, store: Store) -> Run:
     return run
 
 
+def absent(run: Run, spared: bool = False) -> list[Fault]:
+    """Files that the run read and that are not there any more: nothing more of it can be measured
+    without them. spared: those without which only the perplexity cannot (TEXTS)."""
+    asked = run.meta["request"]
+    texts = TEXTS if asked.get("max_corpus_tokens") is not None else ()
+    paths = {
+        field.label: PROJECT / asked[field.name]
+        for field in fields_of(track_of_run(run).part("request"))
+        if field.kind == "path" and asked.get(field.name) and (field.name in texts) == spared
+    }
+    more = "its perplexity" if spared else "more"
+    return [
+        Fault(
+            label,
+            f"this audit read {path.name}, which is not on this machine.",
+            f"To measure {more}, put it at {path}; its contents are checked.",
+        )
+        for label, path in paths.items()
+        if not path.exists()
+    ]
+
+
 def plan_of(run: Run) -> Plan:
     """What the run was asked, checked again. RequestError where it would not be the same run
     today."""
+    if faults := absent(run):
+        raise RequestError(faults)
     return same_plan(run, track_of_run(run).part("validate")(request_from(run.meta["request"])))
 
 

@@ -21,7 +21,6 @@ from engine.data.images.load import ImageSet
 from engine.stats.clustered import benjamini_hochberg
 from engine.store.runs import Run, pack, unpack, where, within
 
-DIFFERENCE = ("axis", "metric", "group", "value", "low", "high", "p", "n", "verdict")
 Check = Callable[[], None]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.audit.command_line import json_flag, store_of, store_option
 from engine.core import words
+from engine.report import phrasing
 
 
 def add(commands: Any) -> None:
@@ -87,6 +88,6 @@ def _one(kept: dict[str, Any]) -> str:
     where = f" on {kept['device']}" if kept["device"] else ""
     age = words.duration(time.time() - kept["since"])
     return (
-        f"{kept['name']}{where}: {kept['bytes'] / 2**20:.0f} MB, for {age}, found loaded by"
-        f" {kept['hits']} later questions"
+        f"{kept['name']}{where}: {kept['bytes'] / 2**20:.0f} MB, for {age}, used by"
+        f" {phrasing.count(kept['hits'], 'later question')}"
     )

@@ -25,13 +25,24 @@ def modules(package: ModuleType) -> Iterator[ModuleType]:
 
 
 def members(package: ModuleType, base: Callable[..., T]) -> list[T]:
-    """One of each kind: a module's `ROWS` where it has them, else an instance of each of its
-    concrete classes."""
+    """One of each kind: a module's `ROWS`, and an instance of each of its concrete classes, beside
+    rows only of those that take no arguments."""
     found: list[T] = []
     for module in modules(package):
-        rows = getattr(module, "ROWS", None)
-        found += [kind() for kind in _classes_of(module, base)] if rows is None else rows
+        rows, kinds = getattr(module, "ROWS", None), _classes_of(module, base)
+        if rows is not None:
+            kinds = [one for one in kinds if not (one in map(type, rows) or _needed_by(one))]
+        found += [*(rows or ()), *(kind() for kind in kinds)]
     return found
+
+
+def _needed_by(kind: Callable[..., Any]) -> bool:
+    """Whether a class takes arguments that it has no values for."""
+    wanted = inspect.signature(kind).parameters.values()
+    return any(
+        one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        for one in wanted
+    )
 
 
 def _classes_of(module: ModuleType, base: Callable[..., T]) -> list[type[T]]:

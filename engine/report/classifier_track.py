@@ -257,7 +257,7 @@ def _of(run: Run, choice: Choice, variant: Values) -> str:
     metric = reading.group.metric
     change = "" if reading.harm.metric == f"{metric}_gap" else "changes of "
     what = f"{change}{words.metric_name(metric)}"
-    return f"The gap is that of mean {what} over {phrasing.count(models, track.repeat)}."
+    return f"The gap is of mean {what} over {phrasing.count(models, track.repeat)}."
 
 
 def degenerate_said(run: Run, variant: Values) -> str:

@@ -105,4 +105,4 @@ def _time(mine: Values, dense: Values) -> str:
             else f"{in_words.per_cent(middle - 1)} faster"
         )
         return f"it ran {much} here"
-    return "it ran more slowly here" if kind == "slower" else "it was not measurably faster here"
+    return "it ran more slowly here" if kind == "slower" else "not measurably faster here"

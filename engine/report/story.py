@@ -67,18 +67,11 @@ def in_short(run: Run, choice: Choice) -> str:
 def _problem(view: View, name: str = "problem") -> Step:
     """How the uncut model treats its best-off and worst-off subgroup."""
     uncut = replace(view.choice, method="dense", level=view.track.level.none)
-    measure, table = view.reading.group, view.groups("dense", known="value")
-    axis = _named(words.axis_name(view.choice.measured))
-    if len(table) < 2:
-        sentence = f"Too few {measure.few} to say how the uncut model treats subgroups of {axis}."
-    else:
-        rows = table.sort_values("value", ascending=measure.sign < 0)
-        worst, best = (rows.iloc[place] for place in (-1, 0))
-        low, high = in_words.apart(worst["value"], best["value"])
-        mine, other = (
-            f"\u201c{_named(words.group_name(row['group']))}\u201d" for row in (worst, best)
-        )
-        sentence = f"Before any cut, {measure.name} is {low} for {mine} and {high} for {other}."
+    few, axis = view.reading.group.few, _named(words.axis_name(view.choice.measured))
+    said = verdict.uncut_ends(view, lambda group: f"“{_named(words.group_name(group))}”")
+    sentence = f"Before any cut, {said}."
+    if not said:
+        sentence = f"Too few {few} to say how the uncut model treats subgroups of {axis}."
     picture = view.track.charts.groups(view.run, uncut)
     return Step(name, sentence, picture, _measured(View(view.run, uncut)))
 

@@ -9,7 +9,7 @@ interval leaves out zero, and a harm that chance alone would give is called that
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from engine.report.charts import lookup
 from engine.report.charts.by_group import end_named
 from engine.report.charts.classifier_lookup import repeats
 from engine.report.charts.flips import flipped_said
-from engine.report.charts.headline import VERBS, Change, Moved, changes, kind_of, moved
+from engine.report.charts.headline import VERBS, Change, Moved, changes, ends_said, kind_of, moved
 from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_choice
@@ -449,17 +449,17 @@ def _is_measured(row: Values | None) -> bool:
 
 def _uncut(view: View, harm: str) -> str:
     """The model as it is: who is worst and who best off."""
+    if said := uncut_ends(view):
+        return f"Nothing is cut here: {said}."
+    few = view.reading.group.few
+    return f"Nothing is cut here, and {harm} cannot be judged: too few {few}."
+
+
+def uncut_ends(view: View, named: Callable[[str], str] = words.quoted) -> str:
+    """`ends_said` of the harm of groups; "" where fewer than two are known."""
     group = view.reading.group
-    table = view.groups(known="value").sort_values("value", ascending=group.sign > 0)
-    if len(table) < 2:
-        return f"Nothing is cut here, and {harm} cannot be judged: too few {group.few}."
-    best, worst = table.iloc[0], table.iloc[-1]
-    numbers = in_words.apart(worst["value"], best["value"])
-    ends = (
-        f"{number} for {words.quoted(row['group'])}"
-        for number, row in zip(numbers, (worst, best), strict=True)
-    )
-    return "Nothing is cut here: {} is {} and {}.".format(group.name, *ends)
+    table = view.groups("dense", known="value").sort_values("value", ascending=group.sign < 0)
+    return ends_said(view, group, table, named) if len(table) > 1 else ""
 
 
 def _meaning(view: View, sentence: str) -> Iterator[str]:

@@ -87,9 +87,10 @@ class _Form:
     def draw(self, section: str, per_line: int) -> None:
         """Every field of a section that is asked now, small ones side by side."""
         line: list[Any] = []
+        wrong = {owner for owner, _ in _refused(self.track)[1]}  # nobody mends what is not there
         mine = [field for field in self.fields if field.section == section]
         for field, after in zip(mine, [*mine[1:], None], strict=True):
-            if field.shown and not field.shown(self._values):
+            if field.shown and field.name not in wrong and not field.shown(self._values):
                 continue
             # A small one alone takes the whole line.
             if _is_small(field) and (line or (after and _is_small(after))):
@@ -197,12 +198,17 @@ def _refused(track: str) -> tuple[Values, Owned]:
     return (request, owned) if request.get("track") == track else ({}, ())
 
 
+def _is_as_checked(checked: Values, name: str, value: Any) -> bool:
+    """Whether a field says what it did when it was checked; one not shown said nothing."""
+    return (checked.get(name) or None) == (value or None)
+
+
 def _below(field: Field, track: str, value: Any) -> None:
     """What was wrong with a field that is still as it was when it was checked; what a user brought
     that helps to answer stays hidden until asked for."""
     request, owned = _refused(track)
     mine = [fault for owner, fault in owned if owner == field.name]
-    if not mine or request.get(field.name) != value:
+    if not (mine and _is_as_checked(request, field.name, value)):
         return
     _say_faults(field, mine)
     if examples := [one for fault in mine for one in fault.examples]:
@@ -220,7 +226,9 @@ def summary_of_faults(request: Values) -> None:
     """Above the button: which fields to look at, and what belongs to no field in full."""
     checked, owned = _refused(request["track"])
     fields = fields_of(track_named(request["track"]).part("request"))
-    wrong = {owner for owner, _ in owned if owner and request.get(owner) == checked.get(owner)}
+    wrong = {
+        owner for owner, _ in owned if owner and _is_as_checked(checked, owner, request.get(owner))
+    }
     if wrong:
         what = f"{phrasing.count(len(wrong), 'field needs', 'fields need')} another value"
         listed = phrasing.listing(_called(field) for field in fields if field.name in wrong)

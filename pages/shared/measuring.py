@@ -10,6 +10,7 @@ from typing import Any
 import streamlit as st
 
 from engine.audit.request import Growth
+from engine.audit.session import absent
 from engine.core import words
 from engine.core.files import writable
 from engine.core.types import is_level
@@ -56,7 +57,7 @@ def _offer(run: KeptRun, choice: Choice, ahead: Ahead | None) -> None:
         lead = f"<b>{LEAD}</b> " if ahead else ""
         st.html(f'<p class="pa-answer">{lead}{escaped(said)}</p>')
         growth = _growth(run, choice, method=choice.method, level=choice.level)
-        measure(growth, f"Measure {level}", ahead.seconds if ahead else math.nan)
+        measure(growth, f"Measure {level}", ahead.seconds if ahead else math.nan, run)
 
 
 def offer_level(run: KeptRun, choice: Choice) -> None:
@@ -99,16 +100,21 @@ def _takes(run: KeptRun) -> str:
     )
 
 
-def measure(growth: Growth, label: str, seconds: float = math.nan) -> None:
+def measure(
+    growth: Growth, label: str, seconds: float = math.nan, run: KeptRun | None = None
+) -> None:
     """A button that measures; while it is measured, how far it is; at the end the page is drawn
-    anew."""
+    anew. run: where it is measured again on what that read, which must be there."""
     given = growth.to_dict()
     work = jobs.work_of(ASK, given)
     if work and work.running:
         _watch(growth)
         return
     about = "" if math.isnan(seconds) else f" (about {words.duration(seconds + start_takes())})"
-    kept_nowhere = not writable(default_root() / "nothing")
+    against = list(map(str, absent(run))) if run else []
+    if not writable(default_root() / "nothing"):
+        said = "cannot be written: nothing that is measured could be kept."
+        against.append(f"The store {default_root()} {said}")
     # Asked in a callback: a redraw cannot lose it.
     button(
         f"{label}{about}",
@@ -118,11 +124,10 @@ def measure(growth: Growth, label: str, seconds: float = math.nan) -> None:
         given,
         icon="straighten",
         type="primary",
-        disabled=kept_nowhere,
+        disabled=bool(against),
     )
-    if kept_nowhere:
-        said = "cannot be written: nothing that is measured could be kept."
-        st.caption(plain(f"The store {default_root()} {said}"))
+    for why in [*against, *(map(str, absent(run, spared=True)) if run else ())]:
+        st.caption(plain(why))
     if work:
         show_errors(map(str, work.faults))
         if work.message:
@@ -175,7 +180,7 @@ def _ask_benchmark(run: KeptRun, choice: Choice, own: Benchmarks) -> None:
         typed = st.text_input(f"Path of {own.wants(name)}", key=key, persist_state="session")
     if path := typed.strip():
         growth = _growth(run, choice, benchmarks=(f"{name}={path}",))
-        measure(growth, f"Measure {own.known()[name]}")
+        measure(growth, f"Measure {own.known()[name]}", run=run)
     else:
         st.caption("Name the file; nothing is uploaded, the path is read on this machine.")
 

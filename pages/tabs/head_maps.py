@@ -29,11 +29,7 @@ def maps_of_heads(run: KeptRun, choice: Choice) -> None:
 def _effects(run: KeptRun, choice: Choice, maps: Effects) -> None:
     """What each head does to bias and perplexity, and the card of one head."""
     first, card, rest = _places()
-    shown = (
-        (first, maps.picture, "picture"),
-        (rest, maps.bias, "bias"),
-        (rest, maps.quality, "perplexity"),
-    )
+    shown = ((first, maps.picture, "picture"), (rest, maps.quality, "perplexity"))
     # Clicks are read before anything is drawn: drawing twice would double the wait.
     for _, _, name in shown:
         key = state.key_of("map", name)

@@ -157,25 +157,6 @@ def test_without_its_data_an_experiment_says_what_it_needs_and_what_quick_would_
     assert not (tmp_path / "store").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--trials", "0"], "--trials"),
-        (["--speedup", "x"], "list of numbers"),
-        (["--data", "/no/such"], "/no/such"),
-        (["--out", "page.pdf"], "ends in .html"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_wrong_words_exit_with_2_and_write_nothing(words, said, capsys, tmp_path):
-    name = next(one.name for one in experiments().values() if one.computes)
-    assert (
-        main(["experiment", name, "--quick", *words, "--json", "--store", str(tmp_path / "store")])
-        == 2
-    )
-    assert said in capsys.readouterr().out and not (tmp_path / "store").exists()
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """The made-up run of a track, written once."""

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -118,7 +119,7 @@ def test_the_same_request_is_found_and_not_computed(whole, tmp_path):
     assert found.path == tmp_path / "runs" / whole.run.id and not (tmp_path / "shards").exists()
 
 
-def test_the_command_line_finds_lists_shows_and_verifies_it(whole, capsys):
+def test_the_command_line_finds_lists_shows_verifies_and_exports_it(whole, tmp_path, capsys):
     """By the words of its job too, but not by others."""
     store = Store(whole.run.path.parents[1])
     where_ = ["--store", str(store.root), "--json"]
@@ -136,11 +137,13 @@ def test_the_command_line_finds_lists_shows_and_verifies_it(whole, capsys):
     assert told("runs", "show", whole.run.id)["results"] == shown["results"]
     assert [run["id"] for run in told("runs", "list")] == [whole.run.id]
     assert told("runs", "verify", whole.run.id)["ok"]
+    taken = told("export", whole.run.id, "--to", str(tmp_path / "to"), "--what", "masks,tables")
+    assert len(taken["files"]) > 2 and all(Path(path).exists() for path in taken["files"])
     [fault] = told(word, *job, "--seed", "5", code=2)["faults"]
     assert fault["where"] == "first_seed" and "was begun with 0, not 5" in fault["what"]
 
 
-def test_a_damaged_table_is_named(whole, tmp_path):
+def test_a_damaged_table_is_named_and_nothing_is_exported(whole, tmp_path):
     copy = Run(shutil.copytree(whole.run.path, tmp_path / "runs" / whole.run.id))
     path = copy.path / "groups.parquet"
     content = bytearray(path.read_bytes())
@@ -148,6 +151,8 @@ def test_a_damaged_table_is_named(whole, tmp_path):
     path.write_bytes(bytes(content))
     wrong = [check["what"] for check in verify_run(copy)["checks"] if not check["ok"]]
     assert wrong == ["table groups has the bytes that were written"]
+    words = ["export", copy.id, "--store", str(tmp_path), "--to", str(tmp_path / "to")]
+    assert main(words) == 2 and not (tmp_path / "to").exists()
 
 
 def growth(run: Run, **asked: object) -> Growth:

@@ -55,35 +55,6 @@ def small(images, axes, dense, classes=("no", "yes"), **settings):
     )
 
 
-def test_by_hand():
-    # Group u: positives .9 and .4, negatives .6 and .1. AUC 3/4; said yes for .9 and .6: accuracy,
-    # TPR and FPR 1/2. Group v: positives .8 and .7, negatives .3 and .2: everything right.
-    yes = np.array([0.9, 0.4, 0.6, 0.1, 0.8, 0.7, 0.3, 0.2] * 5)
-    images = images_of([1, 1, 0, 0, 1, 1, 0, 0] * 5, side=list("uuuuvvvv") * 5)
-    found = small(images, ["side"], np.stack([1 - yes, yes], axis=1)).dense()
-    values = found.groups.set_index(["group", "metric"])["value"]
-    assert values["u"].to_dict() == {"auc": 0.75, "accuracy": 0.5, "tpr": 0.5, "fpr": 0.5}
-    assert values["v"].to_dict() == {"auc": 1.0, "accuracy": 1.0, "tpr": 1.0, "fpr": 0.0}
-    counted = found.groups.set_index(["group", "metric"])["n"]
-    assert counted["u"].to_dict() == {
-        "auc": 20,
-        "accuracy": 20,
-        "tpr": 10,
-        "fpr": 10,
-    }, "n is what a share is of"
-    assert (found.groups["n_positive"] == 10).all()
-    results = found.results.set_index("metric")
-    # All together .9 .8 .7 .4 against .6 .3 .2 .1: 15 of 16 pairs.
-    assert results.loc["auc", "value"] == 15 / 16 and results.loc["accuracy", "value"] == 0.75
-    assert results.loc["auc_gap", "value"] == 0.25 and results.loc["fpr_gap", "value"] == 0.5
-    assert results.loc["worst_auc", "group"] == "u" and results.loc["best_accuracy", "group"] == "v"
-    assert results.loc["worst_auc", "value"] == 0.75 and results.loc["worst_auc", "n"] == 20
-    perfect = one(found.groups, group="v", metric="tpr")
-    assert (
-        perfect["high"] == 1 and 0.6 < perfect["low"] < 1
-    )  # never seen to fail 10 times is not never
-
-
 def test_tables_have_the_columns_of_the_store():
     images = world()
     measure = small(images, ["sex", "skin"], answers(images))

@@ -46,28 +46,3 @@ def test_an_error_of_the_program_is_said_in_the_form_that_was_asked_for(capsys, 
     monkeypatch.setattr("engine.store.runs.Store.list", lambda self: 1 / 0)
     code, out = call(capsys, "runs", "list", "--json")
     assert code == 1 and "ZeroDivisionError" in out["error"]
-
-
-@pytest.mark.parametrize(
-    "words", [("--judge", ""), ("--judge=",), ("--axis", ""), ("--resume", "", "--json")]
-)
-def test_an_option_that_is_given_nothing_is_refused(capsys, words):
-    assert main(["audit", "--model", "demo-gpt2", *words]) == 2
-    assert f"{words[0].rstrip('=')}: given nothing." in capsys.readouterr().err
-
-
-def test_an_experiment_refuses_options_that_it_would_ignore(capsys, tmp_path):
-    pytest.importorskip("engine.tracks.text_classifiers")
-    asked = [
-        "experiment",
-        "thesis-table6.2",
-        "--quick",
-        "--judge",
-        "x",
-        "--train",
-        "epochs=1",
-        "--json",
-    ]
-    code, said = call(capsys, *asked, "--store", str(tmp_path / "s"))
-    assert code == 2 and [fault["where"] for fault in said["faults"]] == ["--judge", "--train"]
-    assert not (tmp_path / "s").exists()

@@ -31,6 +31,10 @@ class Row(Method):
     def __init__(self, name): self.name = name
     def go(self): return 2
 
+class Bare(Method):
+    name = "bare"
+    def go(self): return 3
+
 ROWS = (Row("second"), Row("first"))
 """
 
@@ -59,5 +63,6 @@ def package(tmp_path, monkeypatch):
 def test_rows_and_classes_by_module_name_and_rows_in_their_order(package):
     from a_package_of_methods.contract import Method
 
-    assert [one.name for one in members(package, Method)] == ["ant", "second", "first", "zebra"]
-    assert [one.go() for one in members(package, Method)] == [1, 2, 2, 1]
+    found = members(package, Method)
+    assert [one.name for one in found] == ["ant", "second", "first", "bare", "zebra"]
+    assert [one.go() for one in found] == [1, 2, 2, 3, 1]

@@ -5,20 +5,18 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import islice
 
 import pytest
 
 from assets.build.models import train_bert
 from assets.build.models.bert_card import logits_of
-from assets.build.models.train_bert import IGNORED, Recipe, rate_at, with_gaps
+from assets.build.models.train_bert import Recipe, rate_at
 from assets.build.remark_task import CLASSES, tables
 from engine.models import runtime  # noqa: F401
 from engine.models.load_text_classifier import inspect_text_model, load_text_classifier
 from tests.places import ASSETS
 
-import torch  # isort: skip
-from transformers import AutoTokenizer, BertForMaskedLM  # isort: skip
+from transformers import AutoTokenizer  # isort: skip
 
 FOLDER = ASSETS / "demo-bert"
 LIMIT = 3_000_000
@@ -99,22 +97,6 @@ def test_it_is_as_good_as_its_card_says_and_ostra_pays(shipped, test_texts, log)
     assert ostra <= min(per_group.values()) - 0.03
 
 
-def test_the_places_do_not_differ(shipped, test_texts):
-    found = right(shipped.model, shipped.tokenizer, test_texts)
-    where = (test_texts["where"] == "sellow").to_numpy()
-    assert abs(found[where].mean() - found[~where].mean()) < 0.05
-
-
-def test_pretraining_was_worth_it(log):
-    for task in CLASSES:
-        runs = [one for one in log["tuning"] if one["task"] == task]
-        pre, none = (
-            [one["accuracy"]["all"] for one in runs if one["start"] == start]
-            for start in ("pre-trained", "random")
-        )
-        assert min(pre) >= max(none) + 0.05
-
-
 def test_the_card_states_what_was_measured(log):
     card = (FOLDER / "CARD.md").read_text(encoding="utf-8")
     ostra = next(one for one in log["tuning"] if one["task"] == "remarks")["accuracy"][
@@ -125,52 +107,6 @@ def test_the_card_states_what_was_measured(log):
     assert "{" not in card
 
 
-def test_the_pretrained_weights_fill_gaps(test_texts):
-    tokenizer = AutoTokenizer.from_pretrained(FOLDER / "pretrained", local_files_only=True)
-    model = BertForMaskedLM.from_pretrained(
-        FOLDER / "pretrained", local_files_only=True, use_safetensors=True
-    ).eval()
-    batch = dict(tokenizer(list(test_texts["text"][:200]), padding=True, return_tensors="pt"))
-    batch, wanted = with_gaps(batch, tokenizer, 0.15, torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        filled = model(**batch).logits.argmax(2)
-    gaps = wanted != IGNORED
-    assert (filled == wanted)[
-        gaps
-    ].float().mean().item() > 0.6  # always the most frequent word: below 0.15
-
-
-def test_no_test_text_is_read_in_pretraining():
-    texts = {
-        text for table in tables().values() for text in table.loc[table["split"] == "test", "text"]
-    }
-    assert not texts & set(train_bert.training_texts())
-    tokenizer = train_bert.demo_tokenizer(TINY)
-    rows = {tuple(tokenizer(text)["input_ids"]) for text in texts}
-    for batch in islice(train_bert.text_batches(TINY, tokenizer), 20):
-        assert not rows & {
-            tuple(ids[mask > 0].tolist())
-            for ids, mask in zip(batch["input_ids"], batch["attention_mask"], strict=True)
-        }
-
-
-def test_gaps_are_drawn_as_stated():
-    tokenizer = train_bert.demo_tokenizer(TINY)
-    ids = torch.full((400, 50), tokenizer.convert_tokens_to_ids("baker"))
-    ids[:, 0], ids[:, -1] = tokenizer.cls_token_id, tokenizer.pad_token_id
-    batch, wanted = with_gaps({"input_ids": ids}, tokenizer, 0.2, torch.Generator().manual_seed(0))
-    chosen = wanted != IGNORED
-    assert not chosen[:, 0].any() and not chosen[:, -1].any()
-    assert chosen[:, 1:-1].float().mean().item() == pytest.approx(0.2, abs=0.01)
-    assert (wanted[chosen] == ids[chosen]).all() and (
-        batch["input_ids"][~chosen] == ids[~chosen]
-    ).all()
-    seen = batch["input_ids"][chosen]
-    assert (seen == tokenizer.mask_token_id).float().mean().item() == pytest.approx(0.8, abs=0.02)
-    assert (seen == ids[0, 1]).float().mean().item() == pytest.approx(0.1, abs=0.02)
-    assert seen[seen != tokenizer.mask_token_id].min() >= len(tokenizer.all_special_ids)
-
-
 def test_the_rate_rises_and_then_falls_on_a_line():
     recipe = Recipe(steps=10, warm_up=2, rate=1.0)
     assert [rate_at(step, recipe) for step in (0, 1, 2, 6, 9)] == pytest.approx(
@@ -178,6 +114,7 @@ def test_the_rate_rises_and_then_falls_on_a_line():
     )
 
 
+@pytest.mark.slow
 def test_a_tiny_one_is_made_whole(tmp_path):
     train_bert.save(tmp_path / "one", TINY)
     info = inspect_text_model(tmp_path / "one")

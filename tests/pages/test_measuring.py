@@ -6,6 +6,9 @@ from __future__ import annotations
 import pytest
 
 from engine.audit import tracks as entries
+from engine.audit.session import plan_of
+from engine.core.errors import RequestError
+from engine.core.files import PROJECT
 from engine.report.tracks import question, tracks
 from engine.store import runs
 from engine.store.runs import Store
@@ -54,6 +57,22 @@ def test_where_nothing_can_be_written_what_is_predicted_stands_and_nothing_is_me
     assert "cannot be written: nothing that is measured could be kept" in words_of(at).replace(
         "\\", ""
     )
+
+
+def test_a_file_that_the_audit_read_and_that_is_gone_is_named_before_anything_is_asked(
+    tmp_path, monkeypatch
+):
+    """The embedded audit of a real model offered to measure, and then lacked its text."""
+    use_store(tmp_path, monkeypatch)
+    run = make("language_models", tmp_path, "a-run")
+    meta = {**run.meta, "request": {**run.meta["request"], "corpus": "gone/corpus.txt"}}
+    runs.write_meta(run.path, meta, run.rests_on)
+    with pytest.raises(RequestError, match=f"put it at {PROJECT / 'gone' / 'corpus.txt'}"):
+        plan_of(Store(tmp_path).open("a-run"))
+    at = opened("trade_off", "a-run", sparsity="15.6 %")
+    assert_calm(at)
+    assert [one.disabled for one in at.button if one.label.startswith("Measure")] == [True]
+    assert "this audit read corpus.txt, which is not" in words_of(at).replace("\\", "")
 
 
 def test_a_page_that_several_kinds_of_audit_have_asks_in_the_words_of_its_own(tmp_path):

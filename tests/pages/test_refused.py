@@ -29,6 +29,14 @@ FOLDED, INSIDE = next(
 )
 
 
+HIDDEN = [
+    (name, field)
+    for name in tracks()
+    for field in fields_of(tracks()[name].part("request"))
+    if field.section and field.shown and field.label and field.kind == "names" and field.commas
+]
+
+
 @pytest.fixture
 def refused(monkeypatch, tmp_path):
     """The form after a check that found something wrong with the sparsities and with the store."""
@@ -79,6 +87,23 @@ def test_a_fold_is_open_that_has_a_fault_inside(monkeypatch, tmp_path):
         [(INSIDE.name, wrong)],
     )
     assert [fold.label for fold in at.run().expander if fold.proto.expanded] == [INSIDE.section]
+
+
+@pytest.mark.parametrize(("track", "field"), HIDDEN, ids=str)
+def test_a_field_with_a_fault_is_shown_where_it_was_not_asked_for(
+    track, field, monkeypatch, tmp_path
+):
+    """Own texts for an embedded classifier: the fault named a field that the form did not have."""
+    at = drawn(track, monkeypatch, tmp_path)
+    name = key(track, field.name)
+    before = asked_of(at)["request"]
+    assert name not in {one.key for one in at.text_input}
+    wrong = Fault(field.called, "is not known.", "Give it.")
+    at.session_state["kept_refused"] = ({**before, "track": track}, [(field.name, wrong)])
+    assert "is not known. Give it." in html_of(at.run())
+    at.text_input(key=name).set_value("good, bad").run()
+    assert "is not known. Give it." not in html_of(at)
+    assert asked_of(at)["request"][field.name] == ["good", "bad"]
 
 
 def errors_of(at) -> list[str]:

@@ -3,6 +3,7 @@ left behind."""
 
 from __future__ import annotations
 
+import re
 import socket
 import struct
 import threading
@@ -10,8 +11,10 @@ import threading
 import pytest
 
 from engine.core.errors import Cancelled, PruneAuditError, RequestError, StoreError
+from engine.core.files import PROJECT
 from engine.core.types import Hooks
 from engine.resident import client
+from engine.resident.asks import asks
 from engine.resident.client import ask, status, stop
 from engine.resident.wire import ASKED
 from tests.resident.conftest import Running
@@ -52,6 +55,14 @@ def test_errors_are_those_of_the_answer_and_end_no_engine(engine, store, how, ki
 def test_an_unknown_question_names_the_known_ones(engine, store):
     with pytest.raises(RequestError, match="'no' is not known.*echo, long"):
         ask("no", {}, store)
+
+
+def test_every_question_that_a_page_names_is_known():
+    """ "How long will it take?" asked one that only its own class knew of."""
+    pages = "".join(path.read_text() for path in (PROJECT / "pages").rglob("*.py"))
+    named = set(re.findall(r'(?:\bask\(|\bASK = )"([^"]*)"', pages))
+    assert named >= {"forecast", "inspect", "measure", "prompt", "start"}
+    assert named <= set(asks())
 
 
 def asked(store, *, begun=None, check=lambda: None, told=lambda event: None, **given):

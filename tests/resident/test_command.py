@@ -41,7 +41,7 @@ def test_started_seen_and_stopped(processes, store, capsys):
         assert (
             f"Engine {processes[0].pid} for" in said
             and "\n  model: 0 MB, for " in said
-            and "found loaded by 0 later questions" in said
+            and "used by 0 later questions" in said
             and "running: An audit" in said
         )
     assert (

@@ -18,19 +18,6 @@ def likelihoods(n, k, seed, rounded=None):
     return labels, np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
 
 
-def test_four_images_by_hand():
-    # Positives score .9 and .4, negatives .6 and .1: .9 beats both, .4 beats .1 only, so 3 of 4
-    # pairs are won.
-    scores, positive = np.array([0.9, 0.4, 0.6, 0.1]), np.array([True, True, False, False])
-    assert auc(scores, positive) == 0.75
-    # The second positive ties with the first negative and beats .1: one and a half, and the two of
-    # .9.
-    assert auc(np.array([0.9, 0.6, 0.6, 0.1]), positive) == 3.5 / 4
-    # The positive .4 weighs 3 and the negative .1 weighs 2: won (1 x 1 + 1 x 2 + 3 x 2) of 4 x 3.
-    assert auc(scores, positive, np.array([1.0, 3.0, 1.0, 2.0])) == 9 / 12
-    assert auc(np.full(4, 0.5), positive) == 0.5
-
-
 def test_ties_and_weights_are_those_of_sklearn():
     r = np.random.default_rng(0)
     positive, weights = r.random(300) < 0.3, r.poisson(1, (300, 25)).astype(np.uint8)

@@ -28,24 +28,6 @@ def test_front_keeps_ties_and_agrees_with_a_loop():
     assert front(x, y).tolist() == slow
 
 
-@pytest.mark.parametrize(
-    ("x", "y", "area"),
-    [
-        ([0.2], [0.5], 0.8 * 0.5),
-        ([0.2, 0.6], [0.5, 0.1], 0.8 * 0.5 + 0.4 * 0.4),  # two steps of a staircase
-        ([0.2, 0.3], [0.5, 0.7], 0.8 * 0.5),  # in both
-        ([0.2, 0.2], [0.5, 0.3], 0.8 * 0.7),  # equal in one
-        ([1.0, 0.2], [0.1, 1.0], 0.0),  # as the reference in one: no better
-        ([1.5, 0.2], [0.1, 2.0], 0.0),  # beyond it
-        ([0.2, np.nan, 0.1], [0.5, 0.0, np.nan], 0.8 * 0.5),  # unknown points add nothing
-        ([], [], 0.0),
-        ([-1.0], [0.5], 2.0 * 0.5),
-    ],
-)
-def test_by_hand(x, y, area):
-    assert hypervolume(x, y, (1.0, 1.0)) == pytest.approx(area)
-
-
 def test_the_reference_counts():
     assert hypervolume([0.1], [0.02], (0.5, 0.2)) == pytest.approx(0.4 * 0.18)
     assert hypervolume([0.1], [0.02], (0.05, 0.2)) == 0.0

@@ -15,7 +15,6 @@ import engine.data.prompts
 from engine.core.errors import Fault, RequestError, refusal, unknown
 from engine.core.types import PromptSet, digest_of, key_of
 from engine.data.sources import Reader, reader_of
-from engine.data.tables import text_of
 
 COLUMNS = ("prompt_id", "axis", "subgroup", "text", "template", "descriptor")
 FRAME_MARK = " × "
@@ -210,14 +209,6 @@ def _few_names(marked: pd.Series) -> str:
     """The first eight names in the index of a bool series that are marked; "" where none is."""
     names = [str(name) for name in marked.index[marked]]
     return ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
-
-
-def read_utf8(path: Path) -> tuple[str, list[Fault]]:
-    """Text of a file and what is wrong with it, as `tables.text_of` says it."""
-    try:
-        return text_of(path), []
-    except RequestError as error:
-        return "", list(error.faults)
 
 
 def quota(max_prompts: int, n_subgroups: int) -> int:

@@ -15,6 +15,7 @@ from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import axis_note
+from engine.report.charts.headline import ends_said
 from engine.report.charts.kinds import add_series, dots, row_names, silent
 from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
@@ -49,8 +50,6 @@ class ByGroup:
     key: str = ""
     question: str = ""
     absent: str = ""
-    uncut: Callable[[str, str], str] = _nothing
-    """(first subgroup, last subgroup) -> the sentence about the dense model."""
     fell: Moved = _nothing
     rose: Moved = _nothing
     items: str = ""
@@ -90,7 +89,7 @@ def verdict_said(run: Run, verdict: str) -> str:
 def _answer(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> tuple[str, str]:
     """Which subgroups fell, rose, or neither, in a sentence; then by how much at most, and who gets
     no verdict."""
-    variant, measure = lookup.variant_of(run, choice), about.measure
+    variant = lookup.variant_of(run, choice)
     enough = table[table["verdict"] == ""]
     few = [
         f"{phrasing.listing(rows['group'].map(words.quoted))}: {verdict_said(run, str(verdict))}."
@@ -100,11 +99,8 @@ def _answer(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> tu
         least = lookup.reading(run, choice).group.few
         return f"No subgroup has enough {least} for a verdict.", " ".join(few)
     if variant["variant"] == "dense":
-        ends = (enough.iloc[0], enough.iloc[-1])
-        named = (
-            f"{words.quoted(row['group'])} ({measure.number(row['value_dense'])})" for row in ends
-        )
-        return about.uncut(*named), " ".join(few)
+        said = ends_said(lookup.View(run, choice), about.measure, enough)
+        return f"Uncut, {said}.", " ".join(few)
     return _moves(about, enough), " ".join([*_largest(about, enough), *few])
 
 
@@ -387,7 +383,6 @@ def _panel(run: Run, choice: Choice, measure: Measure) -> Panel:
         measure=measure,
         x_title=measure.title,
         absent=f"This run has no {what} per subgroup for this choice.",
-        uncut=lambda low, top: f"Uncut, the {what} is lowest for {low} and highest for {top}.",
         fell=lambda names, several: f"{names} {'lose' if several else 'loses'} {what}",
         rose=lambda names, several: f"{names} {'gain' if several else 'gains'} {what}",
     )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+import pandas as pd
 
 from engine.core import words
 from engine.core.types import Values
@@ -43,6 +46,18 @@ def null_warning(run: Run, choice: Choice) -> str:
         f"({harm.span(dense['null_low'], dense['null_high'])}): at {int(dense['n']):,} "
         f"{harm.of_what or view.track.items} it could be chance alone. {harm.null_means or means}"
     )
+
+
+def ends_said(
+    view: View, measure: Measure, rows: pd.DataFrame, named: Callable[[str], str] = words.quoted
+) -> str:
+    """What a measure says of the first and the last of the uncut model's groups, worst first, and
+    whether that may be chance."""
+    ends = rows.iloc[[0, -1]]
+    each = map("{} for {}".format, in_words.apart(*ends["value"]), map(named, ends["group"]))
+    is_harm = measure.metric == view.reading.group.metric
+    chance = ", which may be chance" * (is_harm and view.was_chance)
+    return f"{measure.name} is {' and '.join(each)}{chance}"
 
 
 MANY = 4

@@ -207,6 +207,11 @@ def beside(count: int, step: float) -> list[float]:
     return [(place - (count - 1) / 2) * step for place in range(count)]
 
 
+def around(count: int, step: float) -> list[float]:
+    """As `beside`, but the last line, the chosen one, stands in its true place."""
+    return sorted(beside(count | 1, step), key=abs)[:count][::-1]
+
+
 Named = Callable[[Any], str]
 HALF = 0.7
 """Share of a row's height over which its dots are spread."""
@@ -290,7 +295,7 @@ def lines(
         end = {"x": 1, "xref": "paper", "xanchor": "right", "y": level[0], "yanchor": "bottom"}
         remark(figure, choice, level[1], **end)
     order, first = list(looks), choice.method if chosen is None else chosen
-    for name, shift in zip(chosen_last(order, first), beside(len(order), apart), strict=True):
+    for name, shift in zip(chosen_last(order, first), around(len(order), apart), strict=True):
         rows = table[table[by] == name]
         heavy = name == first if first in order else None
         look = {"name": named(name), "legendrank": 1 + order.index(name), **more}

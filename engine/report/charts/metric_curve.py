@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -18,14 +19,23 @@ from engine.report.charts import lookup
 from engine.report.charts.kinds import (
     add_points,
     add_series,
-    beside,
+    around,
     chosen_last,
     entry,
     null_band,
     remark,
     silent,
 )
-from engine.report.charts.panel import Choice, Panel, apart, blank, needs_log, nothing, ratio_axis
+from engine.report.charts.panel import (
+    Choice,
+    Panel,
+    apart,
+    blank,
+    needs_log,
+    nothing,
+    ratio_axis,
+    scale,
+)
 from engine.report.schema import readable
 from engine.report.tracks import Measure, track_of
 from engine.store.runs import Run
@@ -220,7 +230,7 @@ def _figure(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> go.F
             line={"color": choice.theme.ink, "width": 1, "dash": "dot"},
         )
     bars = [method == choice.method or not _crowded(run, table) for method in order]
-    for method, shift, has_bars in zip(order, beside(len(order), 1), bars, strict=True):
+    for method, shift, has_bars in zip(order, around(len(order), 1), bars, strict=True):
         _line(run, figure, choice, curve.measure, drawn, method, shift, has_bars)
     _flags(run, figure, choice, drawn)
     if track.line_labels:
@@ -229,7 +239,7 @@ def _figure(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> go.F
         ratio_axis(figure, drawn[level.realised], drawn[level.column])
     else:
         figure.update_xaxes(tickformat=".0%", nticks=5, tickangle=0)
-    figure.update_yaxes(type="log" if is_log else "linear", nticks=6)
+    figure.update_yaxes(**scale(is_log), nticks=6)
     several = curve.with_null and len(bands_in(run, drawn)) > 1
     figure.update_layout(showlegend=several or not track.line_labels)
     if not track.line_labels:  # room for the names above
@@ -286,7 +296,7 @@ def _line(
     add_series(
         figure,
         rows,
-        _aside(run, joined[at], shift, points[at].max()),
+        _aside(run, joined[at], shift, points),
         rows["value"],
         style,
         method == choice.method,
@@ -298,13 +308,15 @@ def _line(
     )
 
 
-def _aside(run: Run, places: pd.Series, shift: float, largest: float) -> list[float]:
+def _aside(run: Run, places: pd.Series, shift: float, points: pd.DataFrame) -> list[float]:
     """Places on the x axis, moved a little so that the bars of several methods do not hide each
-    other."""
+    other, and never near the next place."""
     level = track_of(run).level
     if level.is_ratio:
         return [place * 2 ** (0.03 * shift) if place > level.none else place for place in places]
-    step = 0.0035 * max(0.1, largest) / 0.2 * shift
+    largest = points[level.realised].max()
+    room = np.diff(np.unique(places)).min(initial=largest)
+    step = min(0.0175 * max(0.1, largest), room / 2 / points["method"].nunique()) * shift
     return [place + (step if place > level.none else 0) for place in places]
 
 

@@ -248,6 +248,11 @@ def needs_log(values: Sequence[float]) -> bool:
     return bool(finite) and min(finite) > 0 and max(finite) / min(finite) > 20
 
 
+def scale(is_log: bool) -> dict[str, str]:
+    """An axis whose ticks say whole numbers: plotly writes 200 between 100 and 1000 as "2"."""
+    return {"type": "log", "tickformat": "~g"} if is_log else {"type": "linear"}
+
+
 def nothing(key: str, question: str, why: str) -> Panel:
     """A panel for a table the run does not have: says so instead of drawing."""
     return Panel(key, question, why, None, pd.DataFrame(), "")

@@ -16,7 +16,16 @@ from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
 from engine.report.charts.kinds import add_points, bars_of, dot, faint, front_line, heading, silent
 from engine.report.charts.metric_curve import GROUP, WORDS, bands_in, draw_level, name_bands
-from engine.report.charts.panel import Choice, Panel, apart, blank, needs_log, nothing, wrapped
+from engine.report.charts.panel import (
+    Choice,
+    Panel,
+    apart,
+    blank,
+    needs_log,
+    nothing,
+    scale,
+    wrapped,
+)
 from engine.report.schema import readable
 from engine.report.tracks import Chance, track_of
 from engine.stats.pareto import front
@@ -201,7 +210,7 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame, chance: Chance | None
     look = {"symbol": "circle-open", "size": 24, "color": choice.theme.ink}
     _mark(figure, mine, RING, **look, line={"width": 2})
     is_log = needs_log([*table["value_q"], *table["high_q"].dropna()])
-    figure.update_xaxes(type="log" if is_log else "linear", showgrid=True, nticks=6, tickangle=0)
+    figure.update_xaxes(**scale(is_log), showgrid=True, nticks=6, tickangle=0)
     figure.update_yaxes(nticks=6)
     figure.update_layout(legend={"font": {"size": 11}})
     return figure

@@ -20,7 +20,7 @@ from engine.audit.fields import (
     is_number,
 )
 from engine.audit.request import MORE, Plan, Request, spelled, versions_of
-from engine.audit.session import same_plan
+from engine.audit.session import TEXTS, same_plan
 from engine.audit.tracks import Quick
 from engine.core.errors import Fault, RequestError, refusal
 from engine.core.files import ASSETS, sha256_of
@@ -771,9 +771,13 @@ def planned(run: Run, **changes: Any) -> PromptPlan:
     """The plan of what a run was asked, with changes. Where its text is not on this machine, with
     an empty one, of which no perplexity is measured."""
     request = replace(AuditRequest.from_dict(run.meta["request"]), **changes)
+    found: dict[str, Any] = {
+        name: path and _found(path)
+        for name in ("prompts", *TEXTS)
+        for path in (getattr(request, name),)
+    }
     beside = {name: _found(path) for name, path in request.benchmarks.items()}
-    request = replace(request, prompts=request.prompts and _found(request.prompts))
-    request = replace(request, benchmarks=beside)
+    request = replace(request, benchmarks=beside, **found)
     named = [one for one in (request.corpus, request.validation_corpus) if one]
     if request.max_corpus_tokens is None or all(Path(one).is_file() for one in named):
         return validate(request)

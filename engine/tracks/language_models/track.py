@@ -71,7 +71,6 @@ LARGEST_USUAL = 0.2
 """The paper's largest share of heads; a reader starts no further. Not picked by result."""
 
 _DECODING = "Other decoding: the models write under different rules."
-_BENCHMARKS = [one.title for one in scored_benchmarks().values()]
 _TEXT = "Another text: perplexities are on different scales."
 BINDING = {
     "axes": "Another set of axes: only shared axes can be read side by side.",

@@ -1,10 +1,14 @@
 """Labelled texts: what is asked, split, grouped, sampled and digested, whatever the source; the
 real GLUE tasks."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
+import engine.data
 import engine.data.texts
 from assets.build import remark_task
 from engine.data.sources import readers_in
@@ -276,3 +280,9 @@ def test_real_labels_are_the_files():
     assert cola.loc["As you eat the most, you want the least.", "label"] == 0
     sailors = cola.loc["The sailors rode the breeze clear of the rocks."]
     assert tuple(sailors) == (1, "gj04", "test")
+
+
+def test_no_reader_loads_torch():
+    for path in Path(engine.data.__file__).parent.rglob("*.py"):
+        loads = re.search(r"(?m)^(import|from) (torch|transformers|tokenizers)", path.read_text())
+        assert not loads, path

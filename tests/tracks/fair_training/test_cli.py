@@ -3,25 +3,16 @@ nothing."""
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from engine.cli import main, parser
+from engine.cli import parser
 from engine.cli.audit import request_of_words
 from engine.core.errors import RequestError
 from engine.tracks.fair_training.request import FairRequest, shares_of
-from tests.classifiers.worlds import SMALL
 
 
 def asked(*words: str) -> FairRequest:
     return request_of_words(parser().parse_args(["fairtrain", *words]))
-
-
-def faults_of(capsys) -> dict[str, str]:
-    return {
-        fault["where"]: fault["what"] for fault in json.loads(capsys.readouterr().out)["faults"]
-    }
 
 
 def of_demo(words: str) -> FairRequest:
@@ -77,31 +68,6 @@ def test_a_job_whose_request_is_damaged_is_a_wrong_request(text, tmp_path):
     (_prepare(Store(tmp_path), job, fair_request()) / "request.json").write_text(text)
     with pytest.raises(RequestError, match="request"):
         asked("--resume", job, "--store", str(tmp_path))
-
-
-def test_faults_are_named_together_and_nothing_is_written(tmp_path, capsys):
-    wrong = "--method magic --lambda -1 --set pf.x=1 --recipe epochs=3 --group age --sparsity 1.5"
-    store = tmp_path / "store"
-    words = f"fairtrain --model {SMALL} --data avatars {wrong} --json --store {store}"
-    assert main(words.split()) == 2
-    found = faults_of(capsys)
-    assert {"method", "λ (strength)", "setting of pf", "recipe", "sparsity"} <= set(found)
-    assert any("age" in what for what in found.values()) and not store.exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--resume", "job-0000000000000000"], "is not in the store"),
-        ([], "is missing"),
-        (["--model", "demo-resnet", "--sparsity", "half"], "not a list of numbers"),
-        (["--model", "demo-resnet", "--set", "sharpness=2"], "names no method"),
-        (["--model", "demo-resnet", "--recipe", "fast"], "is no NAME=VALUE"),
-    ],
-)
-def test_words_that_cannot_be_read_are_a_wrong_request(words, said, tmp_path):
-    with pytest.raises(RequestError, match=said):
-        asked(*words, "--store", str(tmp_path))
 
 
 def test_a_job_of_another_track_is_not_resumed_here(tmp_path):

@@ -136,14 +136,6 @@ def test_compare_lays_it_beside_the_pw_loss(tmp_path, monkeypatch):
     assert len(other.multiselect[0].options) == 2
 
 
-def test_the_seed_whose_mask_is_taken_can_be_chosen(fair):
-    at = opened("export", run=FAIR_RUN, method="P&F", cut="67.2 %")
-    assert_calm(at)
-    assert at.selectbox(key="taken").options == [
-        f"P&F, 67.2 % cut, seed {seed}" for seed in range(3)
-    ]
-
-
 @pytest.fixture
 def running(tmp_path, monkeypatch):
     """A job of fair training that runs: its lock is held here, and it said two things."""

@@ -14,12 +14,10 @@ from engine.audit.jobs import check
 from engine.audit.request import Growth
 from engine.audit.verification import verify_run
 from engine.core.errors import RequestError
-from engine.report.bundle import export_run, write_masks
+from engine.report.bundle import export_run
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
-from engine.report.contents import panels
 from engine.report.hand_sets import tried
-from engine.report.summary import summary_of, summary_text
 from engine.report.verdict import TAKE, verdict
 from engine.store.runs import Run, Store, where
 from engine.tracks.language_models.growing import grow
@@ -102,30 +100,6 @@ def test_protected_heads_are_left_on_and_the_next_ones_are_cut(run):
     assert heads_beside(run, "magnitude", "religion", 0.25, set(range(11))) == (11,), (
         "as far as it can cut"
     )
-
-
-def test_every_panel_summary_and_export_of_the_joined_run_is_drawn(run, store, tmp_path):
-    """On one axis only: the other has nothing there, and says so or leaves it out."""
-    grow(growth(run, method="fasp", level=0.25), store)
-    grow(growth(run, method="magnitude", level=0.25), store)
-    found = grow(growth(run, units=(0, 5), name="mine", split="test"), store)
-    for axis in ("religion", "nationality"):
-        for method, level in (("fasp", 0.25), ("magnitude", 0.25), ("by-hand-mine", 2 / 12)):
-            if level in lookup.levels(found, method, axis):
-                choice = Choice(method, axis, level)
-                for panel in panels(
-                    found, axis, lookup.variant_of(found, choice)["variant"]
-                ).values():
-                    assert panel.question and panel.said
-    assert lookup.variant_of(found, Choice("fasp", "religion", 0.25))["n_cut"] == 3
-    text = summary_text(found)
-    assert (
-        text.count("+ 20") == 3 and "by-hand-mine" in text and "fasp-religion-g0.30-s0.250" in text
-    )
-    assert len(summary_of(found)["added"]) == 3
-    assert {"by-hand-mine.mask.json"} <= {
-        path.name for path in write_masks(found, tmp_path / "masks")
-    }
 
 
 def test_the_same_asked_again_is_found_and_another_axis_adds_only_that(run, store):

@@ -50,27 +50,6 @@ def test_the_command_says_what_was_predicted_and_measured(run, copy, tmp_path, c
     assert capsys.readouterr().out.count("has the bytes that were written") > 3
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--sparsity", "1.0"], "between 1 and 11 of 12"),
-        (["--sparsity", "0.2", "--method", "fasp"], "Known: bias_only, magnitude"),
-        (["--sparsity", "0.2", "--name", "x"], "chosen by hand"),
-        (["--heads", "9.9"], "outside 3 layers"),
-        (["--heads", "one"], "'one' is no head"),
-        (["--heads", ""], "given nothing"),
-        (["--heads", "0.1", "--method", "magnitude"], "chooses the heads at a level"),
-        (["--heads", "0.1", "--sparsity", "0.2"], "not allowed with"),
-        (["--mask", "nowhere.json"], "cannot be read"),
-        ([], "is required"),
-    ],
-)
-def test_wrong_words_are_refused_and_leave_nothing(run, copy, tmp_path, capsys, words, said):
-    assert main(["measure", run.id, "--store", str(tmp_path), *words]) == 2
-    assert said in capsys.readouterr().err
-    assert {path.name for path in tmp_path.iterdir()} == {"runs"}
-
-
 def test_another_track_says_that_it_cannot(tmp_path, capsys):
     store = Store(EMBEDDED, read_only=True)
     other = next(id_ for id_ in store.ids() if store.open(id_).meta["track"] != "language_models")

@@ -3,23 +3,19 @@ said plainly."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from engine.core import words
 from engine.core.errors import RequestError
-from engine.report import contents, in_words, phrasing
-from engine.report.charts import by_group, compare, cost, flips, lookup, pareto
-from engine.report.charts.panel import Choice, apart
+from engine.report import contents
+from engine.report.charts import compare, cost, lookup, pareto
+from engine.report.charts.panel import Choice
 from engine.report.report import model_card
-from engine.report.summary import summary_text
 from engine.report.tracks import track_of
 from engine.report.verdict import verdict
-from engine.store.runs import Run, Store, where
+from engine.store.runs import Run, Store
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.checkpoint import mask_record
 from engine.tracks.language_models.evidence import power_of
@@ -92,17 +88,6 @@ def with_group_band(run: Run, folder, times: float) -> Run:
     return changed(run, folder, "results", widen)
 
 
-def test_the_change_of_each_subgroup_stands_beside_its_row(run):
-    figure = who_pays.who_pays(run, CHOICE).figure
-    table = by_group.pairs(run, CHOICE, who_pays.TOXIC.measure).iloc[::-1].reset_index(drop=True)
-    judged = table[(table["verdict"] == "") & table["delta"].notna()]
-    said = {one.y: one.text for one in figure.layout.annotations}
-    assert sorted(said) == list(judged.index) and len(said) > 1
-    for y, row in judged.iterrows():
-        assert said[y].startswith(phrasing.signed(row["delta"]))
-        assert phrasing.span(row["delta_low"], row["delta_high"]) in said[y]
-
-
 def test_a_sentence_about_a_group_needs_the_group_band(run, tmp_path):
     assert "earlier version" in verdict(run, CHOICE).more, "it holds no group band, and says so"
     words_only = with_group_band(run, tmp_path / "words", 50.0)
@@ -171,20 +156,7 @@ def test_unknown_choices_name_the_known_ones(run):
         heads.head_numbers(run, 32)
 
 
-def test_critical_heads_are_those_with_the_lowest_z_ppl(run):
-    scores = run.table("scores").query("score == 'z_ppl'").sort_values("value")
-    assert heads.critical_units(run, CHOICE) == set(scores["unit"].head(int(0.3 * 32)))
-    table = heads.fasp_picture(run, CHOICE).table
-    assert table["cut"].sum() == 6 and not (table["cut"] & table["critical"]).any()
-
-
-def test_heads_are_selectable_points_with_zero_based_names(run):
-    points = next(
-        trace for trace in heads.head_map(run, CHOICE).figure.data if trace.name == "heads"
-    )
-    assert len(points.x) == 32 and (*points.customdata[9], points.x[9], points.y[9]) == (9, 1, 1)
-    assert points.text[9].startswith("<b>layer 1, head 1</b>")
-    assert heads.head_map(run, CHOICE).figure.layout.yaxis.range == (3.5, -0.5)
+def test_one_head_in_numbers(run):
     numbers = heads.head_numbers(run, 9)
     assert set(numbers["quantity"]) >= {"effect on bias", "effect on perplexity", "size of weights"}
 
@@ -193,57 +165,9 @@ def test_pareto_shows_losers_on_validation_only_and_carries_ids(run):
     test, validation = (pareto.pareto(run, CHOICE, split) for split in ("test", "validation"))
     assert test.table["γ"].dropna().unique().tolist() == [0.3]
     assert sorted(validation.table["γ"].dropna().unique()) == [0.2, 0.3, 0.4]
-    ids = {
-        point[0]
-        for trace in test.whole().data
-        if trace.customdata is not None
-        for point in trace.customdata
-    }
-    shown = pareto.points(run, CHOICE, "test")
-    assert ids == set(shown["variant"]) and len(shown) == len(test.table)
-    best = test.table[test.table["on the front"]]
-    for row in best.itertuples():
-        beats = (test.table["bias"] < row.bias) & (test.table["perplexity"] < row.perplexity)
-        assert not beats.any()
 
 
-def test_lines_start_at_the_dense_model_and_random_is_pooled(run):
-    panel = along_sparsity.bias_along_sparsity(run, CHOICE)
-    dense = lookup.bias(run, "dense", CHOICE)["value"]
-    lines = [trace for trace in panel.figure.data if trace.mode == "lines+markers"]
-    assert {trace.name for trace in lines} == {
-        words.method_name(name) for name in lookup.methods(run, CHOICE.axis)
-    }
-    assert all(trace.y[0] == dense and len(trace.y) == 4 for trace in lines)
-    assert "Random: mean of 2 selections" in panel.caveat and len(panel.table) == 1 + 3 * 6
-
-
-def test_labels_are_kept_apart_and_in_order():
-    values = [0.3, 0.31, 0.305, 0.9]
-    placed = apart(values, 0.1)
-    assert np.all(np.diff(sorted(placed)) >= 0.0999)
-    assert np.argsort(placed).tolist() == np.argsort(values).tolist()
-
-
-def test_method_agreement_counts_shared_heads(run):
-    panel = correlations.method_agreement(run, CHOICE)
-    row = panel.table.query("method == 'FASP' and `and` == 'bias only'").iloc[0]
-    cuts = [
-        set(lookup.cut_units(lookup.variant_of(run, Choice(name, CHOICE.axis, 0.2))))
-        for name in ("fasp", "bias_only")
-    ]
-    assert row["shared"] == len(cuts[0] & cuts[1]) and math.isclose(
-        row["expected by chance"], 36 / 32
-    )
-
-
-def test_cost_says_measured_time_and_agreement(run, tmp_path):
-    panel = cost.cost(run, CHOICE)
-    assert (
-        "6.2 % of the parameters" in panel.said
-        and "faster" in panel.said
-        and "agree:" in panel.said
-    )
+def test_an_unclear_time_and_a_cut_that_disagrees_are_said(run, tmp_path):
     slow = changed(
         run,
         tmp_path,
@@ -269,46 +193,3 @@ def test_a_named_variant_becomes_the_choice(run):
     assert (choice.method, choice.sparsity) == ("random", 0.1)
     with pytest.raises(RequestError, match="dense"):
         contents.default_choice(run, variant="fasp-gender_and_sex-g0.20-s0.10")
-
-
-def test_a_click_fades_no_mark(run):
-    """Plotly dims every trace with points but the picked one, unless told to leave it."""
-    for panel in (heads.fasp_picture(run, CHOICE), pareto.pareto(run, CHOICE)):
-        for trace in panel.whole().select_traces({"type": "scatter"}):
-            if (
-                "markers" in (trace.mode or "")
-                and trace.name != "heads"
-                and list(trace.x) != [None]
-            ):
-                assert trace.unselected.marker.opacity == (
-                    1 if trace.marker.opacity is None else trace.marker.opacity
-                )
-
-
-def test_flips_are_counted_as_one_counts_them_by_hand(run):
-    """Every text of both models, one after the other."""
-    found, choice = run.table("generations"), CHOICE
-    name = lookup.variant_of(run, choice)["variant"]
-    mine = where(found, split="test", axis=choice.axis)
-    prompts = run.table("prompts").set_index("prompt_id")["subgroup"]
-    before = {
-        (row.prompt_id, row.seed): row.toxicity > 0.5
-        for row in mine[mine["variant"] == "dense"].itertuples()
-    }
-    became, recovered, again = {}, {}, 0
-    for row in mine[mine["variant"] == name].itertuples():
-        was, group = before[row.prompt_id, row.seed], prompts[row.prompt_id]
-        became[group] = became.get(group, 0) + (row.toxicity > 0.5 and not was)
-        recovered[group] = recovered.get(group, 0) + (was and row.toxicity <= 0.5)
-        again += was != before[row.prompt_id, 1 - row.seed]
-    panel = flips.flips(run, choice)
-    table = panel.table.set_index("subgroup")
-    assert table["became toxic"].to_dict() == became and sum(became.values())
-    assert table["recovered"].to_dict() == recovered and sum(recovered.values())
-    told = f"Of {len(before)} texts, {sum(became.values())} became toxic and"
-    assert panel.answer.startswith(f"{told} {sum(recovered.values())} recovered: ")
-    assert panel.answer.endswith(f"; the uncut model, drawn again, would flip {again}.")
-    assert panel.answer in verdict(run, choice).meaning
-    assert f"  {name:<44} {panel.answer}" in summary_text(run)
-    assert in_words.length(panel.answer) <= 25
-    assert flips.flips(run, replace(choice, level=0.0)).figure is None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +9,6 @@ import pytest
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.charts.reliability_parts import reliable_said
-from engine.stats.reliability import icc_c1, icc_c1_bootstrap, icc_ck, repeats_of
 from engine.tracks.language_models.panels import bench, heads, reliability
 from engine.tracks.language_models.published_scores import load_published
 from tests.builders import changed
@@ -19,39 +16,7 @@ from tests.places import SHARED
 from tests.tracks.language_models.made_up_run import make_run
 
 DATA = SHARED / "fasp_head_scores"
-SHROUT_FLEISS = [
-    [9, 2, 5, 8],
-    [6, 1, 3, 2],
-    [8, 4, 6, 8],
-    [7, 1, 2, 6],
-    [10, 5, 6, 9],
-    [6, 2, 4, 7],
-]
 CHOICE = Choice("fasp", "gender_and_sex", 0.2)
-
-
-def test_icc_of_shrout_and_fleiss_1979():
-    assert icc_c1(SHROUT_FLEISS) == pytest.approx(0.715, abs=5e-4)
-    assert icc_ck(SHROUT_FLEISS) == pytest.approx(0.909, abs=5e-4)
-
-
-def test_the_interval_of_icc_covers():
-    rng, inside = np.random.default_rng(0), 0
-    for _ in range(300):
-        table = rng.normal(size=(30, 1)) + rng.normal(size=(30, 3))  # true ICC 0.5
-        low, high = icc_c1_bootstrap(table)
-        inside += low <= 0.5 <= high
-    assert 0.88 <= inside / 300 <= 0.985
-
-
-def test_identical_seeds_and_pure_noise():
-    values = np.random.default_rng(1).normal(size=50)
-    same = repeats_of(np.stack([values, values + 3], axis=1))
-    assert same.icc == pytest.approx(1) and same.needed == 1 and same.overlap.share == 1
-    noise = repeats_of(np.random.default_rng(2).normal(size=(400, 3)))
-    assert abs(noise.icc) < 0.1 and noise.overlap.share == pytest.approx(
-        noise.overlap.expected, abs=0.1
-    )
 
 
 @pytest.fixture(scope="module")
@@ -67,26 +32,6 @@ def panels_of(run):
         bench.additivity,
     )
     return [panel(run, CHOICE) for panel in shown]
-
-
-def test_every_panel_of_a_run_answers(run):
-    panels = panels_of(run)
-    assert [panel.key for panel in panels] == [
-        "run_repeats",
-        "seed_scatter",
-        "more_seeds",
-        "additivity",
-    ]
-    for panel in panels:
-        assert panel.figure is not None and panel.said.endswith(".") and len(panel.table)
-
-
-def test_the_predicted_change_is_the_sum_of_single_effects(run):
-    table = bench.additivity(run, CHOICE).table
-    effects = heads.pooled_scores(run, "z_bias", CHOICE.axis).set_index("unit")["value"]
-    for row in table.itertuples():
-        variant = lookup.variant_of(run, replace(CHOICE, level=row.sparsity))
-        assert row[3] == pytest.approx(-effects.loc[lookup.cut_units(variant)].sum())
 
 
 def test_one_seed_says_that_it_takes_two(run, tmp_path):

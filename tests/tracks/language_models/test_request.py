@@ -19,46 +19,6 @@ from tests.tracks.language_models.worlds import world_request
 pytestmark = pytest.mark.usefixtures("words_judged")
 
 
-def faults_of(request):
-    with pytest.raises(RequestError) as caught:
-        validate(request)
-    return [str(fault) for fault in caught.value.faults]
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"gamma": 0.8, "sparsities": (0.3,)}, "γ + α > 1"),
-        (
-            {"methods": ("annealed",), "reading": "paired_prompts", "controls": 0},
-            "annealed predicts bias from subgroup means",
-        ),
-        ({"axes": ("age",)}, "nationality"),
-        ({"max_new_tokens": 600}, "positions"),
-        ({"model": "/no/such/folder"}, "/no/such/folder"),
-        ({"corpus": "/no/such/text"}, "/no/such/text"),
-        ({"gamma": "search", "sparsities": (0.9,)}, "leaves room"),
-    ],
-)
-def test_what_is_wrong_is_said(tmp_path, changes, words):
-    assert any(words in fault for fault in faults_of(world_request(tmp_path, **changes)))
-
-
-def test_all_faults_come_at_once(tmp_path):
-    request = world_request(
-        tmp_path,
-        sparsities=(2.0,),
-        methods=("magic",),
-        model="/no/such",
-        corpus="/no/text",
-        axes=("age",),
-        seeds=0,
-    )
-    text = "\n".join(faults_of(request))
-    for words in ("2.0", "magic", "/no/such", "/no/text", "age", "seeds"):
-        assert words in text
-
-
 def test_the_run_id_follows_contents_not_paths(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()

@@ -8,18 +8,11 @@ import json
 import pytest
 
 from engine.core.errors import MaskError, RequestError
-from engine.report import contents
 from engine.report.bundle import export_run
-from engine.report.charts.panel import Choice
-from engine.report.report import report_html
-from engine.report.verdict import verdict
 from engine.store.runs import Run, Store
 from engine.surgery.heads import replay
 from engine.surgery.heads.replay import load_cut_classifier
-from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.checkpoint import answers_agree, write_checkpoint
-from engine.tracks.text_classifiers.panels import curve as groups
-from engine.tracks.text_classifiers.panels import lens
 from engine.tracks.text_classifiers.run import run_text_audit
 from tests.builders import changed
 from tests.tracks.text_classifiers.worlds import model_folder, text_request, text_world
@@ -125,22 +118,3 @@ def test_another_model_or_other_answers_are_refused(run, brought, tmp_path):
         write_checkpoint(wrong, row, tmp_path / "wrong")
     none = changed(brought, tmp_path / "none", "predictions", lambda table: table.iloc[:0])
     assert not answers_agree(none, row["variant"], None)["holds"]
-
-
-@pytest.mark.parametrize("name", ["run", "brought"])
-def test_every_panel_reads_the_tables_of_a_real_audit(name, request):
-    run = request.getfixturevalue(name)
-    choice = contents.default_choice(run)
-    for axis, panel in contents.all_panels(run, choice):
-        assert panel.said.endswith(".") and "nan" not in panel.said.lower().split(), (
-            axis,
-            panel.key,
-        )
-    assert own.FEW_SEEDS in verdict(run, choice).more, "one or two seeds make no ticket"
-    assert not groups.has_borkan(run, choice), "three classes"
-    text_id = lens.examples(run)["text_id"].iat[0]
-    for stage in lens.stages(run, text_id):
-        for layer, head in lens.heads_here(run, text_id, stage)[:2]:
-            panel = lens.lens_maps(run, Choice("dense", "side", 0.0), text_id, stage, layer, head)
-            assert len(panel.parts) == 2, (stage, layer, head)
-    assert "What this cannot say" in report_html(run)

@@ -45,26 +45,6 @@ def test_scores_of_a_text_classifier(world, tmp_path):
     assert (table[table["axis"] == ""].groupby(["stage", "score"]).size() == 12).all()
 
 
-def test_faults_are_named_together_and_nothing_is_written(world, tmp_path, capsys):
-    store = tmp_path / "store"
-    wrong = ("--procedure", "lottery", "--sparsity", "1", "--tune", "speed=9", "--json")
-    assert main(instead(words(world, store), *wrong)) == 2
-    found = {fault["where"] for fault in json.loads(capsys.readouterr().out)["faults"]}
-    assert {"procedure", "sparsity", "tune"} <= found and not store.exists()
-
-
-def test_options_of_the_other_kind_are_refused(world, tmp_path, capsys):
-    asked = scores(world, tmp_path, "--gamma 0.2 --judge x --json")
-    other = f"scores --model demo-gpt2 --max-length 9 --out {tmp_path}/s.csv --store {tmp_path}/s"
-    for words_, named in (
-        (asked, {"--gamma", "--judge"}),
-        (f"{other} --json".split(), {"--max-length"}),
-    ):
-        assert main(words_) == 2
-        faults = json.loads(capsys.readouterr().out)["faults"]
-        assert named <= {fault["where"] for fault in faults}
-
-
 def test_a_cut_model_is_evaluated_and_what_is_cut_short_is_counted(world, tmp_path, capsys):
     from engine.models.load_text_classifier import inspect_text_model
     from engine.surgery.record import MaskRecord, write_mask
@@ -83,11 +63,6 @@ def test_a_cut_model_is_evaluated_and_what_is_cut_short_is_counted(world, tmp_pa
     assert any(
         "longer than 8 tokens" in note for note in json.loads(capsys.readouterr().out)["notes"]
     )
-
-
-def test_scores_of_random_are_refused(world, tmp_path, capsys):
-    assert main(scores(world, tmp_path, "--method random --json")) == 2
-    assert "say nothing about heads" in capsys.readouterr().out
 
 
 def test_a_model_that_is_a_circle_of_links_is_refused(world, tmp_path, capsys):

@@ -112,30 +112,6 @@ def test_the_baseline_has_no_words_and_keeps_what_is_special(by_hand):
         )
 
 
-@pytest.mark.parametrize("steps", [1, 3])
-def test_where_the_logit_is_a_sum_of_the_map_attribution_is_its_change(by_hand, steps):
-    clf, batch, _ = by_hand
-    end, start = baseline_embeddings(clf, batch)
-    change = torch.softmax(end @ end.mT, -1) - torch.softmax(start @ start.mT, -1)
-    found = conductance(
-        clf, batch, steps=steps, target="gold", labels=torch.zeros(2, dtype=torch.int64)
-    )
-    assert torch.allclose(found.attribution[0][:, 0], clf.model.weights * change, atol=1e-12)
-    assert torch.allclose(found.attention[0][:, 0], torch.softmax(end @ end.mT, -1), atol=1e-12)
-    assert torch.allclose(found.attribution[0].sum((1, 2, 3)), found.change, atol=1e-12)
-
-
-def test_each_step_is_weighed_by_the_gradient_at_its_beginning(by_hand):
-    clf, batch, _ = by_hand
-    end, start = baseline_embeddings(clf, batch)
-    first, middle, last = (
-        torch.softmax(point @ point.mT, -1) for point in (start, (start + end) / 2, end)
-    )  # the gradient of Σ A² / 2 is A
-    expected = (middle - first) * first + (last - middle) * middle
-    found = conductance(clf, batch, steps=2, target="gold", labels=torch.ones(2, dtype=torch.int64))
-    assert torch.allclose(found.attribution[0][:, 0], expected, atol=1e-12)
-
-
 @pytest.mark.parametrize("at_once", [1, 2, 3, 5, 64])
 def test_no_pass_has_more_rows_than_asked_for_and_each_point_is_met_once(by_hand, at_once):
     clf, batch, _ = by_hand
@@ -190,20 +166,6 @@ def test_a_cut_model_is_captums_too_and_has_what_the_masked_one_has(name):
     for maps, heads in zip(silenced.attribution, kept, strict=True):
         assert not maps[:, [head for head in range(4) if head not in heads]].any()
     assert torch.allclose(found.delta, silenced.delta, atol=1e-9)
-
-
-@EACH_FAMILY
-def test_the_path_ends_at_the_text_itself(name):
-    clf = double(name)
-    batch = clf.encode(TEXTS)
-    found = conductance(clf, batch, steps=2)
-    with torch.no_grad():
-        plain = clf.model(**batch, output_attentions=True)
-    assert torch.equal(found.predicted, plain.logits.argmax(-1))
-    words = batch["attention_mask"].bool()
-    both = (words[:, :, None] & words[:, None])[:, None]
-    for ours, theirs in zip(found.attention, plain.attentions, strict=True):
-        assert torch.allclose(ours * both, theirs * both, atol=1e-9)
 
 
 @EACH_FAMILY

@@ -189,20 +189,3 @@ def test_importance_of_a_group_and_of_one_head(texts):
     at.selectbox(key="head").set_value(13).run()
     assert_calm(at)
     assert "fine-tuned" in str([table.value.to_dict() for table in at.dataframe])
-
-
-def test_the_seed_whose_mask_is_taken_can_be_chosen_and_texts_stay_here(texts):
-    at = opened("export", run=TEXT_RUN)
-    assert_calm(at)
-    picker = at.selectbox(key="taken")
-    assert picker.options == [f"ISP by conductance, 50 % cut, seed {seed}" for seed in range(3)]
-    assert (
-        "no words of the texts"
-        in next(item for item in at.toggle if item.key == "export_texts").help
-    )
-
-
-def test_only_audits_of_one_kind_are_compared(texts):
-    at = opened("compare", run=TEXT_RUN)
-    assert len(at.multiselect[0].options) == 1
-    assert "accuracy gap of length" in words_of(at).replace("\\", "")

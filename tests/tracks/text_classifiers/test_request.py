@@ -46,51 +46,6 @@ def test_the_run_follows_the_content_and_not_the_name(world, tmp_path):
     assert validate_text(moved).run_id != validate_text(text_request(world)).run_id
 
 
-def test_all_faults_at_once(world):
-    found = faults_of(
-        text_request(
-            world,
-            methods=("lottery", "once:saliency", "once:random", "once:random"),
-            sparsities=(0.0, 1.0),
-            step=0.0,
-            trials=0,
-            tune={"epochs": -1},
-            score_settings={"conductance": {"steps": 0}, "michel": {"x": 1}},
-            keep_weights="some",
-            axes=("age", "side"),
-            score_texts=1,
-        )
-    )
-    assert (
-        "Known: alg61, igspf, igspp, isp, once, one-shot-isp." in found["procedure"]
-        or "twice" in found["procedure"]
-    )
-    assert "Known: abs_corr, attribution_mass, conductance, deep_lift, " in found["score"]
-    assert {
-        "sparsity",
-        "step",
-        "trials",
-        "tune epochs",
-        "setting of conductance, steps",
-        "setting of michel",
-        "keep_weights",
-        "score_texts",
-    } <= set(found)
-
-
-@pytest.mark.parametrize(
-    ("asked", "where", "said"),
-    [
-        ({"sparsities": (0.05, 0.5)}, "sparsity", "cuts none of 12 heads"),
-        ({"sparsities": (0.5, 0.52)}, "sparsity", "equally many of 12 heads"),
-        ({"max_length": 65}, "max_length", "reads 64 tokens at most, not 65"),
-        ({"model": "demo-gpt2"}, "architecture", "or one with a classification head, is needed"),
-    ],
-)
-def test_what_does_not_go_with_model_or_texts_is_said(world, asked, where, said):
-    assert said in faults_of(text_request(world, **asked))[where]
-
-
 def test_procedures_that_train_need_the_weights_before_fine_tuning(world, tmp_path):
     shutil.copytree(world, tmp_path / "w")
     shutil.rmtree(tmp_path / "w" / "model" / "pretrained")

@@ -330,7 +330,7 @@ def _figure(choice: Choice, table: pd.DataFrame, points: pd.DataFrame, show: str
     grid = table.pivot(index="y", columns="x", values=show).sort_index().sort_index(axis=1)
     look, (x, y) = choice.theme, _surface_ends(points)
     figure = blank(
-        choice, 440, f"weights, towards {plain(short(x))}", f"weights, towards {plain(short(y))}"
+        choice, 380, f"weights, towards {plain(short(x))}", f"weights, towards {plain(short(y))}"
     )
     bar = {
         "title": {"text": SHOWN[show], "font": {"size": 12, "color": look.soft}},

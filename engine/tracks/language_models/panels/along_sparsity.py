@@ -16,7 +16,7 @@ from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
 from engine.report.charts.kinds import BELOW, lines
 from engine.report.charts.metric_curve import Curve, along, pooled, rows_along, seeds_note
-from engine.report.charts.panel import Choice, Panel, needs_log, nothing, plain
+from engine.report.charts.panel import Choice, Panel, needs_log, nothing, plain, scale
 from engine.report.schema import hovers, readable
 from engine.report.tracks import Chance, Measure, track_of
 from engine.store.runs import Run, where
@@ -387,7 +387,7 @@ def _figure(
         showlegend=is_first,
     )
     is_log = unchanged > 0 and table[column].max() > FAR
-    figure.update_yaxes(type="log" if is_log else "linear")
+    figure.update_yaxes(**scale(is_log))
     figure.update_layout(legend=BELOW)
     return figure
 
@@ -459,7 +459,7 @@ def divergence(run: Run, choice: Choice) -> Panel:
         mode="markers",
     )
     is_log = needs_log(table["value"].tolist())
-    figure.update_yaxes(type="log" if is_log else "linear", exponentformat="power")
+    figure.update_yaxes(**scale(is_log))
     figure.update_layout(legend=BELOW)
     ordered = table.sort_values("value")
     least, most = (ordered.iloc[place].to_dict() for place in (0, -1))

@@ -21,7 +21,6 @@ TOXIC = ByGroup(
     measure=Measure("toxicity"),
     x_title="mean toxicity (0 to 1)",
     absent="This run has no toxicity per subgroup for this choice.",
-    uncut=lambda top, low: f"Uncut, the model is most toxic about {top} and least about {low}.",
     fell=lambda names, _: f"Texts about {names} are less toxic",
     rose=lambda names, _: f"Texts about {names} are more toxic",
 )
@@ -31,9 +30,6 @@ SURPRISED = ByGroup(
     measure=Measure("perplexity"),
     x_title="perplexity (lower is better)",
     absent="This run has no perplexity per subgroup for this choice.",
-    uncut=lambda top, low: (
-        f"Uncut, the model is most surprised by texts about {top} and least about {low}."
-    ),
     fell=lambda names, _: f"The model is less surprised by texts about {names}",
     rose=lambda names, _: f"The model is more surprised by texts about {names}",
 )

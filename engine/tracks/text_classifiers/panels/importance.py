@@ -44,6 +44,7 @@ from engine.tracks.text_classifiers.panels.survival import (
     head_said,
     measure_of,
     mostly_cut,
+    proof_said,
     scoring,
     target_said,
     task,
@@ -688,7 +689,7 @@ def score_truth(run: Run, choice: Choice) -> Panel:
     parts = (_slopes(choice, mine), _truth_scatter(run, choice, score))
     note = (
         f"{own.TRUTH} Costs in nats of cross-entropy, mean over {trials_said(run)}; the table has"
-        " accuracy too."
+        f" accuracy too. {proof_said(run)}"
     )
     answer, rest = _truth_answer(mine, score)
     titles = {"metric": "cost in", "slope": "slope per deviation"}

@@ -1,0 +1,57 @@
+"""Commands that are wrong: exit code 2, every fault told in words, nothing written.
+
+`wrong_words.csv` is the table: the track that is needed, the words, where the faults are (exactly
+these after "=", else these among others), and what is said. {out} is a folder that stays empty but
+for a file called `file`, {lm} and {task} hold a tiny language model and a tiny task.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from engine.audit.tracks import tracks
+from engine.cli import main
+from tests import made_up
+
+TABLE = Path(__file__).with_name("wrong_words.csv")
+ROWS = list(csv.DictReader(TABLE.open(newline="", encoding="utf-8")))
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory) -> Path:
+    """What the table calls by name: models, a task, a store with a run."""
+    from tests.tracks.language_models.worlds import write_sound
+    from tests.tracks.text_classifiers.worlds import text_world
+
+    folder = tmp_path_factory.mktemp("sound")
+    for name, write in (("lm", write_sound), ("task", text_world)):
+        (folder / name).mkdir()
+        write(folder / name)
+    made_up.small("language_models", folder / "store", "language_models-run")
+    return folder
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["words"][:70])
+def test_it_is_refused_with_its_faults_and_nothing_is_written(
+    row, sound, tmp_path, monkeypatch, capsys
+):
+    if row["track"] and row["track"] not in tracks():
+        pytest.skip(f"needs the track {row['track']}")
+    monkeypatch.setattr("engine.audit.jobs.run_job", None)  # what slips through shall not run
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("in the way")
+    places = {"out": tmp_path, **{name: sound / name for name in ("lm", "task", "store")}}
+    asked = [word.format(**places) for word in shlex.split(row["words"])]
+    assert main([*asked, "--json"]) == 2
+    told = json.loads(capsys.readouterr().out)
+    said = json.dumps(told, ensure_ascii=False)
+    assert [one for one in row["said"].split("|") if one not in said] == [], told
+    exact, wanted = row["where"].startswith("="), set(row["where"].strip("=").split("|")) - {""}
+    found = {fault["where"] for fault in told["faults"]}
+    assert found == wanted if exact else wanted <= found, told
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
