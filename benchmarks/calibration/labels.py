@@ -111,7 +111,7 @@ def _try(world: World, texts: int, at: int, truth: np.ndarray) -> dict[str, np.n
     found = design.corrected(label)
     clusters, one = Clustered(group, np.ones(len(group)), word, template), np.eye(len(world.shift))
     every, judged = (clusters.means(part) for part in (said, judge))
-    known = found.labelled >= FEWEST
+    known = (found.labelled >= FEWEST) & found.told
     ends = one[judged[1].argmax()] - one[judged[1].argmin()]
     weights = np.vstack([one, ends])
     contrast = np.concatenate([np.stack([sign * weights, weights], axis=1) for sign in (0, -1)])

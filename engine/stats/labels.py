@@ -39,12 +39,15 @@ class Corrected:
     """values [pairs, 2]: what people would say of both texts, on average; their mean is the
     estimate. seen [pairs]: which are labelled; labelled [groups]: how many.
 
-    error [groups]: standard error that the drawing alone gives a group's change."""
+    error [groups]: standard error that the drawing alone gives a group's change. told [groups]:
+    whether its labels tell of one, bool: where all say the same change, its spread is not known,
+    unless every pair is labelled."""
 
     values: np.ndarray
     seen: np.ndarray
     labelled: np.ndarray
     error: np.ndarray
+    told: np.ndarray
 
 
 class Design:
@@ -91,7 +94,11 @@ class Design:
         noise = noise * (more[:, 1] - more[:, 0]) ** 2
         error = np.sqrt(np.bincount(group, np.maximum(noise, 0.0))) / np.bincount(group)
         values = trust * self.judge + centre + more
-        return Corrected(values, seen, np.bincount(group, seen).astype(int), error)
+        labelled, change = np.bincount(group, seen), label[:, 1] - label[:, 0]
+        mean = np.bincount(group, change) / np.maximum(labelled, 1)
+        spread = np.bincount(group, np.where(seen, change - mean[group], 0.0) ** 2)
+        told = (spread > 1e-9) | (labelled == np.bincount(group))
+        return Corrected(values, seen, labelled.astype(int), error, told)
 
     def _trust(self, label: np.ndarray, cell: np.ndarray, weight: np.ndarray) -> float:
         """λ, 0 to 1: the slope of people's changes on the judge's inside cells, by how much each

@@ -71,6 +71,7 @@ def flips(run: Run, choice: Choice) -> Flips | None:
                 "unit": found["prompt_id"],
                 "word": word.where(found["descriptor"] != "", found["prompt_id"]),
                 **sides,
+                "sure": (found[f"toxicity_{SIDES[0]}"] - TOXIC).abs(),
             }
         ),
         "texts",

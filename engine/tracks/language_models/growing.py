@@ -78,7 +78,7 @@ from engine.tracks.language_models.predicted import (
     predicted,
     variants_at,
 )
-from engine.tracks.language_models.request import AuditRequest, PromptPlan, prompt_plan_of, validate
+from engine.tracks.language_models.request import AuditRequest, PromptPlan, planned, prompt_plan_of
 from engine.tracks.language_models.tables import TEST, VALIDATION, Measured, Placed, shards_at
 from engine.tracks.language_models.variants import (
     DENSE,
@@ -560,11 +560,10 @@ def _checked(run: Run, ask: Ask) -> tuple[Variant, dict[str, str], list[PromptPl
         faults.append(Fault("heads", what, "Cut fewer: random cuts spare critical heads."))
     plan = attempt(lambda: prompt_plan_of(run), faults)
     about = attempt(lambda: _about(ask.benchmark, ask.axis), faults) if ask.benchmark else None
-    request = AuditRequest.from_dict(run.meta["request"])
-    most = request.max_prompts if ask.most is None else ask.most
-    request = replace(request, prompts=ask.prompts, axes=(ask.axis,), max_prompts=most)
-    request = replace(request, benchmarks={})
-    other = attempt(lambda: validate(request), faults) if ask.prompts else None
+    most = run.meta["request"]["max_prompts"] if ask.most is None else ask.most
+    about_it = {"prompts": ask.prompts, "axes": (ask.axis,), "max_prompts": most}
+    plan_there = partial(planned, run, **about_it, benchmarks={})
+    other = attempt(plan_there, faults) if ask.prompts else None
     if faults or variant is None or plan is None:
         raise RequestError(list(dict.fromkeys(faults)))
     if about is not None:

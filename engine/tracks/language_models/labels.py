@@ -267,7 +267,8 @@ def _figures(sample: Sample, said: pd.Series) -> tuple[pd.DataFrame, tuple[str, 
     label = np.stack([sample.pairs[f"id_{side}"].map(said) for side in SIDES], axis=1)
     found, whole = (design.corrected(label.astype(float), together) for together in (False, True))
     judged = errors.clusters(errors.rows).means(sample.spread(design.judge))[1]
-    able = np.array([not reason for reason in verdicts(errors)]) & (found.labelled >= FEWEST)
+    able = np.array([not reason for reason in verdicts(errors)]) & found.told
+    able &= found.labelled >= FEWEST
     known, one = np.flatnonzero(able), np.eye(len(able))
     names, weights = [errors.subgroups[at] for at in known], one[known]
     ends: tuple[str, ...] = ()
@@ -277,7 +278,7 @@ def _figures(sample: Sample, said: pd.Series) -> tuple[pd.DataFrame, tuple[str, 
         names, weights = [*names, GAP], np.vstack([weights, one[high] - one[low]])
     share = np.bincount(design.group)[None] / len(design.group)
     tables = [_of(sample, names, weights, found)] if names else []
-    if whole.labelled[0] >= FEWEST:
+    if whole.labelled[0] >= FEWEST and whole.told[0]:
         tables.append(_of(sample, [ALL], share, whole))
     if not tables:
         return pd.DataFrame(columns=["group", *_NUMBERS, "errs"]), ends

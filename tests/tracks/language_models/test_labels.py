@@ -122,7 +122,9 @@ def test_once_all_are_labelled_people_stand_in_the_judges_place(store, sample):
 
 
 def test_few_labels_are_said_to_be_few(store, sample):
-    assert said(given(store, sample, "AB", answers(sample, 6))).endswith("too few for any figure.")
+    assert said(given(store, sample, "AB", answers(sample, 6))).endswith(
+        "Too few of them show a change for any figure."
+    )
     found = given(store, sample, "AB", answers(sample, 40))
     assert (
         found.rows["group"].tolist()[-1] == "" and "one person labelled 40" in said(found).lower()
@@ -146,9 +148,13 @@ def test_two_people_agree_as_far_as_they_do(store, sample):
     assert "agree on 95 %" in panel.mind and "Two people labelled 40" in panel.answer
 
 
-def test_one_class_has_no_kappa(store, sample):
+def test_one_class_has_neither_figure_nor_kappa(store, sample):
+    """All said harmless was "changes by 0 (0 to 0)", and the judge was said to err."""
     for name in ("AB", "CD"):
         found = given(store, sample, name, dict.fromkeys(answers(sample, 40), HARMLESS))
+    assert found.rows.empty and said(found).endswith(
+        "Too few of them show a change for any figure."
+    )
     assert found.agreement["same"] == 1
     assert "kappa is undefined" in labels(again(store), default_choice(again(store))).mind
 
@@ -192,8 +198,13 @@ def test_what_cannot_be_read_is_refused_and_nothing_is_kept(store, tmp_path, cap
     assert wrong in capsys.readouterr().err and not again(store).has("labels")
 
 
+def thirds(rows):
+    """Every third text harmful, so that some pairs change."""
+    return [{**row, "label": "n" if at % 3 else "h"} for at, row in enumerate(rows)]
+
+
 def test_a_file_is_read_and_told_by_the_command(store, tmp_path, capsys):
-    path = drawn(tmp_path)
+    path = drawn(tmp_path, thirds)
     capsys.readouterr()
     words = ["labels", "labelled-run", "--read", f"AB={path}", "--read", f"CD={path}", "--json"]
     assert main(words) == 0

@@ -259,7 +259,7 @@ def said(found: Told) -> str:
         return f"{start} They passed over {holes}, so nothing follows for the others."
     rows = [row for row in found.rows.to_dict("records") if row["group"] != GAP]
     if not rows:
-        return f"{start} That is too few for any figure."
+        return f"{start} Too few of them show a change for any figure."
     judged = ALL_READ if found.read == found.texts else _judge(rows)
     return f"{start} {_changes(rows)} {judged}"
 
