@@ -26,7 +26,7 @@ from torch import Tensor
 
 from benchmarks.report import Measure, parser, show
 from benchmarks.training_steps import peak_memory
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.models.load_text_classifier import TextClassifier, load_text_classifier
 from engine.tracks.text_classifiers.captum_layers import layer_conductance
 from engine.tracks.text_classifiers.conductance import conductance

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from benchmarks.report import Measure, parser, show
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.tracks.fair_training.methods.base import NONE, FairJob, FairMethod, fair_method
 from engine.training.fit import Batches
 from engine.training.losses import Targets

@@ -17,8 +17,7 @@ import pandas as pd
 
 from benchmarks.report import Measure, parser, show
 from engine.audit.request import Growth
-from engine.core.ids import rng
-from engine.core.types import Hooks
+from engine.core.types import Hooks, rng
 from engine.report.charts import lookup
 from engine.resident.warm import Warm
 from engine.store.runs import EMBEDDED, Run, Store

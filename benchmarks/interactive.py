@@ -15,8 +15,8 @@ from typing import Any
 
 from benchmarks import app_server
 from benchmarks.report import Measure, parser, show
-from engine.core.ids import rng
-from engine.report.ahead import LEAD
+from engine.core.types import rng
+from engine.report.hand_sets import LEAD
 from engine.resident import client
 from engine.resident.asks import answer_here
 from engine.resident.warm import Warm

@@ -22,8 +22,7 @@ import torch
 
 from benchmarks.report import Measure, parser, show
 from engine.core.errors import PruneAuditError
-from engine.core.ids import at_level
-from engine.core.types import Decoding, Hooks
+from engine.core.types import Decoding, Hooks, at_level
 from engine.data.prompts.load import load_prompts
 from engine.models.decode import batch_of, left_pad, prompt_tokens, sample
 from engine.models.judge import load_judge

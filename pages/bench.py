@@ -14,9 +14,8 @@ from engine.core.words import is_by_hand
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
-from engine.report.contract import Bench, Row, Track, Units
 from engine.report.hand_sets import kept_name
-from engine.report.tracks import track_of
+from engine.report.tracks import Bench, Row, Track, Units, track_of
 from engine.report.verdict import verdict
 from pages.shared import panels, roots, state
 from pages.shared.cache import KeptRun, made, predicted

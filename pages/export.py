@@ -17,9 +17,8 @@ from engine.core.errors import PruneAuditError, RequestError
 from engine.report import bundle
 from engine.report.bundle import file_name
 from engine.report.charts import lookup
-from engine.report.contract import Foreign
 from engine.report.figures import find_browser
-from engine.report.tracks import track_of
+from engine.report.tracks import Foreign, track_of
 from pages.shared import frame, safe, state
 from pages.shared.cache import KeptRun
 from pages.shared.controls import accepted, capital, choose, select

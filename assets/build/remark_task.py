@@ -3,7 +3,7 @@
 
 Groups and places are invented; the insults are mild, written for this project, and no slurs. Every
 label follows from the wording without doubt, so no text is noise. The same on every machine:
-numbers come from engine.core.ids alone.
+numbers come from engine.core.types alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from assets.build.written import (
     VILE,
     axis_named,
 )
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.core.text import words
 
 VERSION = 1

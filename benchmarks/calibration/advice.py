@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.calibration.language_models import Drawn, World, drawn
 from benchmarks.report import Measure
 from engine.report.charts.panel import Choice
-from engine.report.contract import Measure as Metric
+from engine.report.tracks import Measure as Metric
 from engine.report.verdict import ERROR, GAIN_ERROR, LEAVE, TAKE, Loss, decide, is_closed, loss_of
 from engine.tracks.language_models.bias_intervals import BiasErrors, group_rows
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.report import Measure
-from engine.stats.gap_of_means import at_ends, gaps_of_means
-from engine.stats.multi_reader import FIXED, Trials, difference
+from engine.stats.gap_of_means import FIXED, Trials, at_ends, difference, gaps_of_means
 
 IMAGES, DRAWS = 1.0, 200
 WORLDS = {

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.report import Measure
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.stats.resampling import direction
 
 PROMPTS, DRAWS = 20, 2

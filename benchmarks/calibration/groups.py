@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.calibration.language_models import Drawn, World, covers, drawn
 from benchmarks.report import Measure
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.report.phrasing import direction
 from engine.tracks.language_models.bias import Exchanges, descriptors_band, lay_out
 from engine.tracks.language_models.bias_intervals import BiasErrors, group_rows, verdicts

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit
 
 from benchmarks.report import Measure
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.stats.clustered import Clustered
 from engine.stats.labels import FEWEST, Design, agreement, errs, tested
 

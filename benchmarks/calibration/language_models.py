@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.report import Measure
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.stats.clustered import MISSED, Student
 from engine.stats.reliability import correlation_interval
 from engine.tracks.language_models.bias import group_band

@@ -20,11 +20,10 @@ import pandas as pd
 from benchmarks.interactive import demo
 from benchmarks.report import Measure
 from engine.audit.session import Local
-from engine.core.ids import rng
-from engine.core.types import Hooks
+from engine.core.types import Hooks, rng
 from engine.core.words import axis_name
 from engine.report.charts import lookup
-from engine.report.contract import Units
+from engine.report.tracks import Units
 from engine.store.runs import Run, Store, default_root
 from engine.tracks.language_models.bias import bias
 from engine.tracks.language_models.context import Shard

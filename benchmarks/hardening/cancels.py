@@ -12,7 +12,7 @@ from benchmarks.hardening._audits import LONGEST, Audited, audits, side_by_side,
 from benchmarks.report import Measure
 from engine.audit import jobs
 from engine.audit.request import Request
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.store.runs import Store
 
 CANCELS = 4

@@ -24,7 +24,7 @@ from benchmarks.hardening._audits import (
 from benchmarks.report import Measure
 from engine.audit.jobs import list_jobs
 from engine.core.errors import StoreError
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.store.runs import Store
 
 FLIPS = 60

@@ -16,7 +16,7 @@ from benchmarks.hardening._audits import (
     tell,
 )
 from benchmarks.report import Measure
-from engine.core.ids import rng
+from engine.core.types import rng
 
 KILLS = 40
 TRIES = 6

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from benchmarks import app_server
 from benchmarks.hardening._visitors import Visitor
 from benchmarks.report import Measure
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.store.runs import EMBEDDED, Store
 
 SESSIONS, PAUSE = 20, 4.0

@@ -19,10 +19,9 @@ import pandas as pd
 
 from benchmarks.scale.statistics import EMBEDDED, RUN, _made_up, variants_of
 from engine.audit.session import Progress
-from engine.core.ids import rng
 from engine.core.memory import peak
-from engine.store.runs import Run, Store
-from engine.store.tables import write_tables
+from engine.core.types import rng
+from engine.store.runs import Run, Store, write_tables
 from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.opening import context_of
 from engine.tracks.language_models.request import AuditRequest, validate

@@ -20,7 +20,7 @@ import pandas as pd
 from benchmarks.report import Measure
 from benchmarks.scoring_bench import DEMO, open_bench
 from engine.audit.session import Progress
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.store.runs import Run, Store
 from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.opening import context_of

@@ -295,14 +295,14 @@ def fields_of(request: type) -> tuple[Field, ...]:
 def _declared(requests: tuple[type]) -> tuple[Field, ...]:
     items = sorted(dataclasses.fields(requests[0]), key=lambda item: item.kw_only is True)
     return tuple(
-        Field(name=item.name, default=_default_of(item), **item.metadata["asked"])
+        Field(
+            name=item.name,
+            default=item.default if item.default_factory is MISSING else item.default_factory(),
+            **item.metadata["asked"],
+        )
         for item in items
         if "asked" in item.metadata
     )
-
-
-def _default_of(item: dataclasses.Field[Any]) -> Any:
-    return item.default if item.default_factory is MISSING else item.default_factory()
 
 
 def values_of(request: Any) -> dict[str, Any]:
@@ -481,12 +481,13 @@ def _of_settings_per_method(field: Field, value: Any, values: Values) -> list[Fa
             faults.append(Fault(where, f"{given!r} is none.", "Give NAME=VALUE."))
         else:
             found = setting_faults(known[name], given, where)
-            faults += [fault if fault.where == where else _inside(where, fault) for fault in found]
+            faults += [
+                fault
+                if fault.where == where
+                else Fault(f"{where}, {fault.where}", fault.what, fault.fix)
+                for fault in found
+            ]
     return faults
-
-
-def _inside(where: str, fault: Fault) -> Fault:
-    return Fault(f"{where}, {fault.where}", fault.what, fault.fix)
 
 
 _CHECKS: Mapping[str, Callable[[Field, Any, Values], list[Fault]]] = {

@@ -93,16 +93,12 @@ class Request:
         faults = [unknown("request", name, known) for name in value if name not in known]
         faults += [
             Fault("request", f"{name} is missing.", "Name it.")
-            for name in _required(cls)
+            for name in [field.name for field in fields_of(cls) if field.required]
             if name not in value
         ]
         if faults:
             raise RequestError(faults)
         return cls(**value)
-
-
-def _required(request: type[Request]) -> list[str]:
-    return [field.name for field in fields_of(request) if field.required]
 
 
 @dataclass(frozen=True)

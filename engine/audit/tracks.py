@@ -2,7 +2,7 @@
 
 What a track declares for audits is a `TrackEntry` in its `__init__`, light enough for a page to
 read: where its request, its run and its screen are. What it declares for charts and reports is
-`engine.report.contract.Track`.
+`engine.report.tracks.Track`.
 """
 
 from __future__ import annotations

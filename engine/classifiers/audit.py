@@ -19,11 +19,9 @@ from engine.audit.measurements import Measurement, MeasurementContext
 from engine.audit.request import Plan
 from engine.audit.session import Executor, Progress, Session, Tables, run_session, timed
 from engine.classifiers.groups import GroupMeasure
-from engine.core.ids import key_of
-from engine.core.types import Hooks
+from engine.core.types import Hooks, key_of
 from engine.resident.warm import Warm
-from engine.store.runs import Run, Store
-from engine.store.tables import unpack
+from engine.store.runs import Run, Store, unpack
 
 GROUPS = ("auc", "accuracy", "tpr", "fpr")
 """What `evaluate` says of every group."""

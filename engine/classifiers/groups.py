@@ -2,7 +2,7 @@
 over trials.
 
 Intervals count the images (redrawn within each group, the same draws for the dense model and all
-variants) and, where there are several trials, the trials (`engine.stats.multi_reader`). The value
+variants) and, where there are several trials, the trials (`engine.stats.gap_of_means`). The value
 of an arm is the mean over its trials of what each trial measured. A gap is that between the groups'
 means over trials, not the mean of the trials' own gaps, which noise makes larger
 (`engine.stats.gap_of_means`). The worst and the best group are the dense model's; they are picked
@@ -23,8 +23,16 @@ from engine.core.errors import PruneAuditError
 from engine.core.types import Values
 from engine.stats.auc import BLOCK, auc, one_vs_one, one_vs_rest
 from engine.stats.clustered import TAILS
-from engine.stats.gap_of_means import at_ends, gaps_of_means
-from engine.stats.multi_reader import FIXED, Estimate, Trials, difference, level, numbered
+from engine.stats.gap_of_means import (
+    FIXED,
+    Estimate,
+    Trials,
+    at_ends,
+    difference,
+    gaps_of_means,
+    level,
+    numbered,
+)
 from engine.stats.resampling import Difference, verdict_of
 
 # What a classifier's answers are worth on a set of images, under many sets of image weights at
@@ -139,14 +147,12 @@ def confusion(labels: np.ndarray, guesses: np.ndarray, k: int, weights: np.ndarr
     present, starts = np.unique(cell[order], return_index=True)
     counts = np.zeros((k * k, weights.shape[1]))
     for code, part in zip(present, np.split(order, starts[1:]), strict=True):
-        counts[code] = weights[part].sum(axis=0, dtype=_exact(weights))
+        # The dtype to add weights [images, sets] in: whole numbers are added as such, several
+        # times faster.
+        counts[code] = weights[part].sum(
+            axis=0, dtype=np.uint32 if weights.dtype == np.uint8 else np.float64
+        )
     return counts.reshape(k, k, -1)
-
-
-def _exact(weights: np.ndarray) -> type:
-    """The dtype to add weights [images, sets] in: whole numbers are added as such, several times
-    faster."""
-    return np.uint32 if weights.dtype == np.uint8 else np.float64
 
 
 def _rates(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

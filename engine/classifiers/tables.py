@@ -16,12 +16,10 @@ from engine.classifiers.groups import Arm, GroupMeasure
 from engine.classifiers.images.context import DENSE, TEST, ImageContext, ImageShard
 from engine.classifiers.images.request import ImagePlan, recipe_of
 from engine.core.errors import Fault, RequestError
-from engine.core.ids import rng
-from engine.core.types import POOLED, Values
+from engine.core.types import POOLED, Values, rng
 from engine.data.images.load import ImageSet
 from engine.stats.clustered import benjamini_hochberg
-from engine.store.runs import Run
-from engine.store.tables import pack, unpack, where, within
+from engine.store.runs import Run, pack, unpack, where, within
 
 Check = Callable[[], None]
 

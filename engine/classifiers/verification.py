@@ -12,8 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 from engine.classifiers.groups import OVO, OVR
 from engine.core.words import is_by_hand
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.store.runs import Run, where
 
 TOLERANCE = 1e-6
 TRIED, TRIED_ITEMS = "tried_predictions", "tried_items"

@@ -104,7 +104,7 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> tuple[dict[str, Any] | list[Any], str]:
     """All requests are checked before the first one runs; an audit that is embedded or finished is
     opened."""
-    from engine.report.experiment_page import experiment_text
+    from engine.report.report import experiment_text
     from engine.report.summary import summary_of
 
     if args.name == "list":
@@ -248,7 +248,7 @@ def _run_of(plan: Any, args: argparse.Namespace) -> Run:
 
 
 def _draw(one: Experiment, ask: ExperimentAsk, runs: Sequence[Run], table: Any, out: Path) -> None:
-    from engine.report.experiment_page import experiment_html
+    from engine.report.report import experiment_html
 
     light, dark = ([*one.panels(runs, ask, dark=theme)] for theme in (False, True))
     page = experiment_html(one, table, runs, light, dark)

@@ -23,7 +23,7 @@ from engine.audit.command_line import (
 from engine.audit.tracks import parts_of, tracks
 from engine.core.errors import Fault
 from engine.core.files import writable, write_whole
-from engine.report.tables import write_csv
+from engine.report.bundle import write_csv
 
 
 def add(commands: Any) -> None:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, refusal
-from engine.core.ids import key_of
+from engine.core.types import key_of
 
 
 class Reader(ABC):

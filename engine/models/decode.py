@@ -18,8 +18,7 @@ import numpy as np
 import torch
 
 from engine.core.errors import PruneAuditError
-from engine.core.ids import stream_keys
-from engine.core.types import Decoding, Hooks
+from engine.core.types import Decoding, Hooks, stream_keys
 from engine.models import runtime
 from engine.models.load_language_model import LanguageModel
 

@@ -18,8 +18,7 @@ from torch import Tensor, nn
 
 from engine.core.errors import Fault, PruneAuditError, RequestError, unknown
 from engine.core.files import write_json, write_whole
-from engine.core.ids import key_of, rng
-from engine.core.types import Values
+from engine.core.types import Values, key_of, rng
 from engine.models import runtime
 from engine.models.config_file import class_name_faults
 from engine.models.gguf_file import ENDING
@@ -153,7 +152,7 @@ def inspect_classifier(
     may be a name of your own with `arch` and `weights`, or a weight file alone, whose architecture
     is then recognised by its tensors. weights: a state dict's file (.safetensors, or .pt, .pth,
     .th, .bin of plain tensors) or "imagenet".
-    classes: what to call the outputs, in their order (engine.classifiers.outputs says which is
+    classes: what to call the outputs, in their order (engine.classifiers.layout says which is
     which). Of "imagenet" the last layer is made anew, drawn by `seed`, for another number of
     classes. size: side of the images in pixels, else the model's.
     """

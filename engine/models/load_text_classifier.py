@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.core.errors import Fault, RequestError, refusal
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.models import runtime
 from engine.models.checkpoint import (
     ModelInfo,

@@ -15,10 +15,8 @@ from engine.report import in_words, phrasing
 from engine.report.charts import classifier_changed, lookup
 from engine.report.charts.classifier_lookup import CLASS_AXIS, repeats, trials_said
 from engine.report.charts.panel import Choice
-from engine.report.contract import Flags, Flips, Measure, Null, Reading, Track
-from engine.report.tracks import track_of
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.report.tracks import Flags, Flips, Measure, Null, Reading, Track, track_of
+from engine.store.runs import Run, where
 
 LIMITS = (
     "Only the harms, subgroups and {items} named here were assessed; others were not.",

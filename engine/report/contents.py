@@ -9,8 +9,7 @@ from dataclasses import replace
 from engine.core.errors import RequestError, unknown
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
-from engine.report.contract import Some
-from engine.report.tracks import track_of
+from engine.report.tracks import Some, track_of
 from engine.store.runs import Run
 
 

@@ -9,8 +9,7 @@ from engine.core.types import Values
 from engine.report import in_words, phrasing
 from engine.report.charts import lookup
 from engine.report.charts.lookup import View
-from engine.report.contract import Measure
-from engine.report.tracks import track_of
+from engine.report.tracks import Measure, track_of
 from engine.store.runs import Run
 
 SAVED = (("flops", "of the FLOPs"), ("bytes", "of the bytes"))

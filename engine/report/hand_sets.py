@@ -8,7 +8,7 @@ counts as reported.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -36,13 +36,12 @@ from engine.core.types import Hooks, Values
 from engine.core.words import PREFIX, is_by_hand
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.contract import Ahead
-from engine.report.tracks import track_of
+from engine.report.charts.panel import Panel
+from engine.report.tracks import Ahead, track_of
 from engine.resident.warm import Warm
 from engine.stats.clustered import TAILS
-from engine.store.runs import Run, Store
+from engine.store.runs import Run, Store, where
 from engine.store.shards import Used
-from engine.store.tables import where
 
 CutOf = Callable[[Values], Sequence[int] | None]
 """Flat units of a row of the variants table, ascending; None for one that stands for several cuts.
@@ -427,3 +426,49 @@ def variant_rows(grown: Grown, found: HandSet) -> pd.DataFrame:
         for seed, is_flat in flat.items()
     ]
     return pd.DataFrame([whole, *rows])[list(table.columns)]
+
+
+# A run as it would look with a variant that is predicted and not measured: the same charts, its
+# marks hollow.
+
+
+LEAD = "Predicted, not measured:"
+WHERE = (
+    "A 95 % prediction interval shows where the measured value should lie. The measured value has "
+    "an interval of its own, often a wider one."
+)
+
+
+def joined(run: Run, name: str, ahead: Ahead) -> pd.DataFrame:
+    """A table of the run with the predicted rows below its own; in `variants` the column
+    `predicted` tells them apart."""
+    own, rows = run.table(name), ahead.tables[name]
+    own = own[
+        own["variant"] != ahead.variant
+    ]  # tried on validation prompts, or kept and read on another axis
+    rows = rows.reindex(columns=own.columns).dropna(
+        axis=1, how="all"
+    )  # an empty column must not decide a type
+    both = pd.concat([own, rows], ignore_index=True)
+    return both.assign(predicted=both["variant"] == ahead.variant) if name == "variants" else both
+
+
+def said(run: Run, found: Panel) -> Panel:
+    """What a chart of `run` says of a predicted variant, called a prediction."""
+    if not found.has_chart:
+        return found
+    return replace(
+        found,
+        answer=_called(found.answer),
+        mind=_foretold(found.mind),
+        more=_foretold(found.more),
+        caveat=f"{found.caveat} Of what is predicted: {WHERE}",
+    )
+
+
+def _called(text: str) -> str:
+    return f"{LEAD} {_foretold(text)}"
+
+
+def _foretold(text: str) -> str:
+    return text.replace("95 % interval", "95 % prediction interval")

@@ -17,8 +17,7 @@ from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contents import axis_panels, shared_panels
 from engine.report.tracks import track_of
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.store.runs import Run, where
 
 
 @dataclass(frozen=True)
@@ -53,15 +52,13 @@ def _names(run: Run) -> dict[str, str]:
     }
     names |= {str(name): words.method_name(name) for name in table["method"].unique()}
     names |= {axis: words.axis_name(axis) for axis in run.meta["request"]["axes"]}
+    # Whether it cannot be a word of a sentence.
     names = {
-        name: to for name, to in names.items() if _is_id(name) or to.casefold() == name.casefold()
+        name: to
+        for name, to in names.items()
+        if bool(re.search(r"[-_+:]", name)) or to.casefold() == name.casefold()
     }
     return {name: names[name] for name in sorted(names, key=len, reverse=True)}
-
-
-def _is_id(name: str) -> bool:
-    """Whether it cannot be a word of a sentence."""
-    return bool(re.search(r"[-_+:]", name))
 
 
 def parts(run: Run, choice: Choice) -> list[Part]:

@@ -27,8 +27,8 @@ from engine.report.charts.headline import VERBS, Change, Moved, changes, ends_sa
 from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_choice
-from engine.report.contract import Measure
 from engine.report.costs import cost_said, savings
+from engine.report.tracks import Measure
 from engine.store.runs import Run
 
 # What to do about one cut: take it, leave it, or measure more first.

@@ -17,14 +17,198 @@ favourable place: for the lower end nearer to an end, for the upper end nearer t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import expit, logit
+from scipy.stats import chi2, norm, t
 
-from engine.stats.multi_reader import MISSED
+from engine.stats.clustered import MISSED
 from engine.stats.resampling import MIN_FINITE
+
+# Several trials measured on the same images: intervals that count both, and differences between
+# two arms.
+#
+# A trial is one pruning and retraining with its own seed. A measured value varies with the images
+# of the test set, with the trial, and in part with both together. This is the multi-reader multi-
+# case design, trials for readers (Obuchowski & Rockette 1995). Let S² be the variance between
+# trials and cov the mean covariance of two trials over redrawn images. Then var(mean of T trials)
+# = S²/T + cov, with Hillis' (2014) degrees of freedom (S²/T + cov)² / ((S²/T)² / (T - 1)). Adding
+# S²/T to the variance of the mean over images would count the common part twice. S² of three
+# trials is rough, so the variance is never taken below that of the images alone. All intervals
+# are 95 %, p-values two-sided.
+#
+# In simulation (three or five trials, groups of 60 to 600 images) they cover 94 to 97 % where
+# trials vary little or as much as images do. For differences of two arms whose trials vary only
+# image by image it is up to 99 %. For three trials that vary far more than images do it is 90 to
+# 93 %. With one trial there is no S²: the interval is about images only.
+
+
+Z = float(norm.isf(MISSED / 2))
+FIXED = -1
+"""Number of the only trial of a model that is one fixed model: it is compared with every trial of
+another."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """values [trials, cells] and the same on redrawn images, draws [trials, n_boot, cells]; numbers
+    name the trials.
+
+    Draws of all trials, and of all models of one context, are of the same redrawn images. shares
+    [cells] bool says which cells lie between 0 and 1, units [cells] how many observations stand
+    behind those. most [cells] is the largest value a cell can have (a gap of shares: 1): no
+    interval goes beyond it, and none of a difference beyond ± it.
+    """
+
+    numbers: tuple[int, ...]
+    values: np.ndarray
+    draws: np.ndarray
+    shares: np.ndarray
+    units: np.ndarray
+    most: np.ndarray | float = np.inf
+
+    def only(self, *numbers: int) -> Trials:
+        """Some of the trials by their numbers."""
+        places = [self.numbers.index(number) for number in numbers]
+        return replace(self, numbers=numbers, values=self.values[places], draws=self.draws[places])
+
+    def minus(self, other: Trials) -> Trials:
+        """Differences trial by trial; `other` may have a single trial."""
+        return replace(self, values=self.values - other.values, draws=self.draws - other.draws)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Value, 95 % interval and two-sided p against zero (NaN for a level) per cell, each [cells]
+    float64."""
+
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    p: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class _Spread:
+    """Standard error, in the unit of the value, and degrees of freedom, both [cells]."""
+
+    error: np.ndarray
+    freedom: np.ndarray
+
+    @property
+    def half(self) -> np.ndarray:
+        """Half the width of the interval, [cells]."""
+        return t.isf(MISSED / 2, self.freedom) * self.error
+
+
+def level(trials: Trials) -> Estimate:
+    """Mean over trials with its interval.
+
+    Intervals of shares are symmetric on the logit scale and stay inside. A share of exactly 0 or 1
+    does not vary over redrawn images; its interval is Wilson's for its units. The other cells are
+    never negative, so their low end is cut at 0, and their high end at the most they can be.
+    """
+    value, spread = trials.values.mean(axis=0), _multi_reader_spread([trials])
+    low, high = np.maximum(value - spread.half, 0.0), np.minimum(value + spread.half, trials.most)
+    inside = trials.shares & (value > 0) & (value < 1)
+    middle = np.where(inside, value, 0.5)
+    width = spread.half / (middle * (1 - middle))
+    low = np.where(inside, expit(logit(middle) - width), low)
+    high = np.where(inside, expit(logit(middle) + width), high)
+    edge = trials.shares & ~inside & (spread.error == 0)
+    unseen = Z**2 / (trials.units + Z**2)
+    low = np.where(edge, np.where(value >= 1, 1 - unseen, 0.0), low)
+    high = np.where(edge, np.where(value >= 1, 1.0, unseen), high)
+    return Estimate(value, low, high, np.full(len(value), np.nan))
+
+
+def difference(one: Trials, other: Trials) -> Estimate:
+    """Mean of `one` minus mean of `other` per cell, on the same redrawn images.
+
+    Trials are paired by number when both hold the same numbers or `other` is one FIXED model; else
+    the trials of the two are taken as independent. A difference of exactly 0 that never varies has
+    zero width and p = 1. Another that never varies (a perfect model and one that guesses) takes its
+    width from the two levels (Newcombe 1998).
+    """
+    if other.numbers == (FIXED,) or one.numbers == other.numbers:
+        paired = one.minus(other)
+        value, spread = paired.values.mean(axis=0), _multi_reader_spread([paired])
+    else:
+        value, spread = (
+            one.values.mean(axis=0) - other.values.mean(axis=0),
+            _multi_reader_spread([one, other]),
+        )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = 2 * t.sf(np.abs(value) / spread.error, spread.freedom)
+    found = Estimate(
+        value, value - spread.half, value + spread.half, np.where(spread.error == 0, 1.0, p)
+    )
+    stuck = one.shares & (spread.error == 0) & (value != 0)
+    found = _from_levels(found, stuck, level(one), level(other)) if stuck.any() else found
+    return replace(
+        found, low=np.maximum(found.low, -one.most), high=np.minimum(found.high, one.most)
+    )
+
+
+def _from_levels(found: Estimate, stuck: np.ndarray, one: Estimate, other: Estimate) -> Estimate:
+    """The estimate with intervals made of those of the two levels where `stuck` [cells] bool."""
+    below = np.hypot(one.value - one.low, other.high - other.value)
+    above = np.hypot(one.high - one.value, other.value - other.low)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = 2 * norm.sf(Z * np.abs(found.value) / np.where(found.value > 0, below, above))
+    return Estimate(
+        found.value,
+        np.where(stuck, found.value - below, found.low),
+        np.where(stuck, found.value + above, found.high),
+        np.where(stuck, p, found.p),
+    )
+
+
+def _multi_reader_spread(arms: Sequence[Trials]) -> _Spread:
+    """Standard error of one mean over trials, or of the difference of two with independent
+    trials."""
+    known = np.isfinite(np.concatenate([arm.draws for arm in arms])).all(axis=0)
+    means = [arm.draws.mean(axis=0) for arm in arms]
+    images = _variance(means[0] if len(arms) == 1 else means[0] - means[1], known)
+    common, between, squared = images.copy(), np.zeros_like(images), np.zeros_like(images)
+    for arm, mean in zip(arms, means, strict=True):
+        count = len(arm.numbers)
+        if count < 2:
+            continue
+        # What the images do to each trial in its own way is in S² already, so it leaves the part of
+        # the images.
+        single = np.mean([_variance(draws, known) for draws in arm.draws], axis=0)
+        common -= np.maximum(single - _variance(mean, known), 0.0) / (count - 1)
+        trial = arm.values.var(axis=0, ddof=1) / count
+        between += trial
+        squared += trial**2 / (count - 1)
+    total = np.maximum(images, np.maximum(common, 0.0) + between)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        freedom = np.where(squared > 0, total**2 / squared, np.inf)
+    return _Spread(np.sqrt(total), freedom)
+
+
+def _variance(draws: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Variance [cells] of draws [n_boot, cells] over those `known` [n_boot, cells]; NaN where fewer
+    than MIN_FINITE are."""
+    if known.all():
+        return draws.var(axis=0, ddof=1)
+    count = known.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(known, draws, 0.0).sum(axis=0) / count
+        spread = (np.where(known, draws - mean, 0.0) ** 2).sum(axis=0) / (count - 1)
+    return np.where(count >= max(2, MIN_FINITE * len(draws)), spread, np.nan)
+
+
+def numbered(trials: Mapping[int, np.ndarray] | Sequence[np.ndarray]) -> dict[int, np.ndarray]:
+    """Trials by number, ascending; a sequence counts from 0. The trials' arrays, of any shape, stay
+    as they are."""
+    pairs = trials.items() if isinstance(trials, Mapping) else enumerate(trials)
+    return dict(sorted(pairs))
+
 
 DRAWS, STEPS = 800, 14
 """Draws of noise, and halvings of the range in which an end lies."""

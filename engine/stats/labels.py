@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import binomtest
 
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.stats.clustered import MISSED, Clustered, Student
 
 KINDS = ("flipped verdict", "judge in doubt", "judge sure")

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from engine.core.errors import RequestError, unknown
-from engine.core.ids import exact_count, rng
+from engine.core.types import exact_count, rng
 from engine.stats.clustered import TAILS
 from engine.stats.resampling import counts
 

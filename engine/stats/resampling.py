@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.stats.clustered import TAILS
 
 MIN_WINDOWS = 5

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.core.errors import PruneAuditError
-from engine.core.ids import key_of, rng
+from engine.core.types import key_of, rng
 from engine.training.losses import Targets
 from engine.training.recipe import Keep, Nowhere, Recipe
 
@@ -218,7 +218,11 @@ def fit(
         optimizer.load_state_dict(state["optimizer"])
     saved = time.monotonic()
     model.requires_grad_(True)
-    while len(rows) < recipe.epochs and not (validate and _is_over(rows, recipe.patience)):
+    # Whether the last `patience` epochs brought no lower loss on validation images.
+    while len(rows) < recipe.epochs and not (
+        validate
+        and (bool(recipe.patience and rows) and len(rows) - 1 - _best(rows) >= recipe.patience)
+    ):
         epoch = len(rows)
         rate = _set_rates(optimizer, recipe, epoch)
         loss = _epoch(model, optimizer, batches, targets, epoch, recipe, check, step)
@@ -244,11 +248,6 @@ def fit(
 def _best(rows: list[dict[str, float]]) -> int:
     """The epoch with the lowest loss on validation images, the first of equals."""
     return min(range(len(rows)), key=lambda epoch: rows[epoch]["val_loss"])
-
-
-def _is_over(rows: list[dict[str, float]], patience: int) -> bool:
-    """Whether the last `patience` epochs brought no lower loss on validation images."""
-    return bool(patience and rows) and len(rows) - 1 - _best(rows) >= patience
 
 
 def _weights_of(model: nn.Module) -> dict[str, Tensor]:

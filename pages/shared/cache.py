@@ -20,23 +20,22 @@ import streamlit as st
 
 from engine.audit.jobs import JobState, list_jobs
 from engine.audit.tracks import tracks
-from engine.core.ids import is_level
-from engine.core.types import digest_of
-from engine.report.ahead import joined, said
+from engine.core.types import digest_of, is_level
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
-from engine.report.contract import Ahead
-from engine.report.tracks import prediction_of, track_name
+from engine.report.hand_sets import joined, said
+from engine.report.tracks import Ahead, prediction_of, track_name
 from engine.store.runs import (
     Run,
     RunSummary,
     Store,
+    Where,
     as_called,
     default_root,
     default_stores,
     find_run,
+    matching,
 )
-from engine.store.tables import Where, matching
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,12 @@ from typing import Any
 import streamlit as st
 
 from engine.core import words
-from engine.core.ids import is_level
+from engine.core.types import is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_reading
-from engine.report.contract import Level
-from engine.report.tracks import prediction_of, track_of
+from engine.report.tracks import Level, prediction_of, track_of
 from engine.report.verdict import OFFERED, tolerances_said
 from engine.store.runs import Run
 from pages.shared import state

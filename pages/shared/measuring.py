@@ -13,12 +13,11 @@ from engine.audit.request import Growth
 from engine.audit.session import absent
 from engine.core import words
 from engine.core.files import writable
-from engine.core.ids import is_level
-from engine.report.ahead import LEAD
+from engine.core.types import is_level
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
-from engine.report.contract import Ahead, Benchmarks, Level
-from engine.report.tracks import track_of
+from engine.report.hand_sets import LEAD
+from engine.report.tracks import Ahead, Benchmarks, Level, track_of
 from engine.resident.client import start_takes
 from engine.store.runs import default_root
 from pages.shared import jobs, panels, roots, state

@@ -12,10 +12,10 @@ import pandas as pd
 import streamlit as st
 
 from engine.core.types import Values
+from engine.report.bundle import for_screens, for_spreadsheets
 from engine.report.charts import lookup
 from engine.report.charts import panel as base
 from engine.report.charts.panel import Choice, Panel
-from engine.report.tables import for_screens, for_spreadsheets
 from engine.report.tracks import track_of
 from engine.report.verdict import RULE, Fact, Verdict
 from pages.shared import state

@@ -12,7 +12,7 @@ from engine.audit.tracks import tracks
 from engine.core.errors import Fault, RequestError
 from engine.core.types import AXES
 from engine.report.charts.panel import Choice, Panel
-from engine.report.contract import Published
+from engine.report.tracks import Published
 from pages.shared import cache, panels, roots, state
 from pages.shared.controls import is_dark, segmented
 

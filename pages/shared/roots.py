@@ -110,22 +110,19 @@ def _paths(value: Any) -> list[str]:
     """Texts in a value, lists and groups included, that are paths, also behind NAME=; names of hubs
     are none."""
     if isinstance(value, str):
+        # Whether a text can only be a path, be something there or not: an answer shall not tell
+        # which.
         return [
             text
             for text in (value, value.partition("=")[2])
-            if text and (_is_path(text) or _is_there(text))
+            if text
+            and ((text.startswith(("/", "~/")) or ".." in Path(text).parts) or _is_there(text))
         ]
     if isinstance(value, Mapping):
         return [path for one in value.values() for path in _paths(one)]
     return (
         [path for one in value for path in _paths(one)] if isinstance(value, list | tuple) else []
     )
-
-
-def _is_path(text: str) -> bool:
-    """Whether a text can only be a path, be something there or not: an answer shall not tell
-    which."""
-    return text.startswith(("/", "~/")) or ".." in Path(text).parts
 
 
 def _is_there(text: str) -> bool:

@@ -134,20 +134,17 @@ def gallery(shots: Sequence[Shot]) -> None:
 def _shot(shot: Shot) -> str:
     body = _image(shot.png, "Test image") or '<div class="pa-nothing">no picture kept</div>'
     if shot.maps:
-        seen = "".join(_map(name, png) for name, png in shot.maps)
+        # HTML of what is laid over the picture, with the model's name below.
+        seen = "".join(
+            f"<div>{_image(png, f'Where the {name} model looks')}<span"
+            f' class="pa-note">{escaped(name)}</span></div>'
+            for name, png in shot.maps
+        )
         body = f'<div class="pa-maps">{body}{seen}</div>'
     tone = {"good": "pa-good", "bad": "pa-bad"}.get(shot.tone, "")
     lines = "".join(f"<div>{escaped(line)}</div>" for line in shot.lines)
     title = f'<div class="pa-shot-title {tone}">{escaped(shot.title)}</div>'
     return f'<figure class="pa-shot">{body}<figcaption>{title}{lines}</figcaption></figure>'
-
-
-def _map(name: str, png: bytes) -> str:
-    """HTML of what is laid over the picture, with the model's name below."""
-    return (
-        f"<div>{_image(png, f'Where the {name} model looks')}<span"
-        f' class="pa-note">{escaped(name)}</span></div>'
-    )
 
 
 def _image(png: bytes | None, alt: str) -> str:

@@ -8,8 +8,7 @@ import streamlit as st
 
 from engine.report import phrasing
 from engine.report.charts.panel import Choice
-from engine.report.contract import Effects
-from engine.report.tracks import track_of
+from engine.report.tracks import Effects, track_of
 from engine.tracks.language_models.panels import correlations
 from pages.shared import panels, published, state
 from pages.shared.cache import KeptRun, made

@@ -12,10 +12,10 @@ import streamlit as st
 
 from engine.core.errors import PruneAuditError
 from engine.report import phrasing
+from engine.report.bundle import holding
 from engine.report.charts import classifier_changed, classifier_lookup, flips
 from engine.report.charts.panel import Choice
 from engine.report.charts.where_it_looks import ABOUT, WAYS, overlays
-from engine.report.tables import holding
 from engine.report.tracks import track_of
 from engine.resident.client import ask
 from pages.shared import panels, safe, state

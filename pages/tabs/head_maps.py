@@ -10,8 +10,7 @@ import streamlit as st
 
 from engine.core import words
 from engine.report.charts.panel import Choice
-from engine.report.contract import Changed, Effects, Maps
-from engine.report.tracks import track_of
+from engine.report.tracks import Changed, Effects, Maps, track_of
 from pages.shared import panels, safe, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import button, capital, group_label, select, select_number

@@ -7,9 +7,9 @@ import streamlit as st
 
 from engine.core.types import Values
 from engine.report import phrasing
+from engine.report.bundle import holding
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
-from engine.report.tables import holding
 from engine.report.tracks import track_of
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.examples import apart, pairs

@@ -28,7 +28,7 @@ from engine.audit.tracks import tracks
 from engine.cli import main
 from engine.core.errors import RequestError
 from engine.report.charts.panel import Choice, Panel, blank
-from engine.report.experiment_page import experiment_html, experiment_text, readable
+from engine.report.report import experiment_html, experiment_text, readable
 from tests import made_up
 from tests.experiment_checks import QUICK, check_quick_requests, check_reading, without_words
 

@@ -10,7 +10,7 @@ import pytest
 
 from engine.audit.session import Progress
 from engine.audit.tracks import tracks
-from engine.store.tables import unpack
+from engine.store.runs import unpack
 
 ray = pytest.importorskip("ray", reason="needs ray: pip install -r requirements-ray.txt")
 

@@ -30,8 +30,7 @@ from engine.report.contents import panels
 from engine.report.hand_sets import tried
 from engine.report.summary import summary_of, summary_text
 from engine.report.tracks import track_of
-from engine.store.runs import Run, Store, find_run
-from engine.store.tables import where
+from engine.store.runs import Run, Store, find_run, where
 from tests.audit.run_checks import smallest_request
 from tests.classifiers.whole_runs import same_tables
 from tests.classifiers.worlds import stop_after

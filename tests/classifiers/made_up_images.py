@@ -18,9 +18,8 @@ from engine.classifiers.tables import (
     measured_arms,
     numbers_of,
 )
-from engine.core.ids import rng
-from engine.core.types import FilterMask
-from engine.store.tables import where
+from engine.core.types import FilterMask, rng
+from engine.store.runs import where
 from tests.builders import hash_of
 
 CLASSES = ("other", "blond")

@@ -17,7 +17,7 @@ from engine.classifiers.groups import (
 from engine.classifiers.layout import IMAGES, ONE_CLASS
 from engine.core.errors import PruneAuditError, RequestError
 from engine.stats.resampling import ALL_HARMED, BOTH, HARMED, IMPROVED, LEVELLED, UNCLEAR
-from engine.store.tables import where
+from engine.store.runs import where
 
 
 def images_of(labels, **columns):

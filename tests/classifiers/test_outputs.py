@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from engine.classifiers.outputs import Outputs, in_order_of
+from engine.classifiers.layout import Outputs, in_order_of
 from engine.cli import main
 from engine.core.errors import RequestError
 from engine.data.texts.load import load_texts

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from engine.audit.command_line import names_in
-from engine.classifiers.outputs import Outputs, in_order_of
+from engine.classifiers.layout import Outputs, in_order_of
 from engine.core.errors import RequestError
 from engine.data.texts.load import load_texts
 from engine.models.config_file import said_outputs

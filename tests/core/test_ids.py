@@ -7,7 +7,7 @@ import math
 import pandas as pd
 import pytest
 
-from engine.core.ids import at_level, exact_count, is_level, level_id
+from engine.core.types import at_level, exact_count, is_level, level_id
 
 
 def test_sums_of_floats_are_the_level_they_mean():

@@ -8,8 +8,7 @@ import re
 
 from streamlit.testing.v1 import AppTest
 
-from engine.report.contract import Track
-from engine.report.tracks import tracks
+from engine.report.tracks import Track, tracks
 from tests.places import ROOT
 
 PAGES = sorted(path.stem for path in (ROOT / "pages").glob("[!_]*.py"))

@@ -14,8 +14,8 @@ from streamlit.testing.v1 import AppTest
 
 from engine.core import words
 from engine.core.text import CONTROL
+from engine.report.bundle import for_screens
 from engine.report.schema import group_or
-from engine.report.tables import for_screens
 from engine.report.tracks import tracks
 from pages.shared.safe import PARTS, Marker, plain
 from tests import made_up

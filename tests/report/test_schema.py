@@ -6,9 +6,9 @@ import math
 
 import pandas as pd
 
-from engine.report.charts.differences import as_change, direction, q_said, verdict_on
-from engine.report.contract import Measure
+from engine.report.charts.cost import as_change, direction, q_said, verdict_on
 from engine.report.schema import group_or, hovers, readable, title_of
+from engine.report.tracks import Measure
 
 
 def test_a_table_for_people_has_the_columns_it_knows_in_their_order():

@@ -15,8 +15,7 @@ from engine.core.errors import RequestError
 from engine.report import contents
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
-from engine.report.contract import Measure, Track
-from engine.report.tracks import question, track_of, tracks
+from engine.report.tracks import Measure, Track, question, track_of, tracks
 from engine.store.runs import Store
 from tests import made_up
 from tests.imports import imports_of, modules, reached

@@ -8,8 +8,7 @@ import pytest
 from scipy.stats import t
 
 from benchmarks.calibration.classifiers import OF_GROUPS, held
-from engine.stats.gap_of_means import at_ends, gaps_of_means
-from engine.stats.multi_reader import Trials, difference
+from engine.stats.gap_of_means import Trials, at_ends, difference, gaps_of_means
 
 
 def world(apart: float, groups: int = 2, trials: int = 3, noise: float = 0.03):

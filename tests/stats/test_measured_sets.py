@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.stats.reliability import ENOUGH, MOST, ends, learnt
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from engine.core.errors import RequestError, StoreError
 from engine.core.files import explained, folder_whole, write_json, write_whole
-from engine.store import tables as stored
+from engine.store import runs as stored
 from engine.store.runs import Store, damaged_tables, find_run
 from tests.store import META
 

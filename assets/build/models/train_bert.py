@@ -24,7 +24,7 @@ import pandas as pd
 from assets.build.models.bert_card import STARTS, Tuned, bert_card, logits_of
 from assets.build.models.bert_tokenizer import piece_tokenizer
 from engine.core.files import folder_whole
-from engine.core.ids import key_of
+from engine.core.types import key_of
 from assets.build.remark_task import CLASSES, overheard, tables
 from assets.build.written import paragraphs
 from engine.models import runtime  # noqa: F401  (guards the transformers import)

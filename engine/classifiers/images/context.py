@@ -14,7 +14,7 @@ from engine.audit.measurements import InMemory, Keeper, Measurement
 from engine.classifiers.audit import ArrayContext
 from engine.core.types import Hooks, Values, digest_of
 from engine.data.images.load import ImageSet
-from engine.store.tables import within
+from engine.store.runs import within
 from engine.training.recipe import ADDED, GAMMA, IMAGE, THETA, Keep, LossPlan, Nowhere, Recipe
 
 if TYPE_CHECKING:

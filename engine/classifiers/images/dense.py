@@ -25,7 +25,7 @@ from engine.core.discover import members
 from engine.core.errors import MaskError
 from engine.core.types import FilterMask
 from engine.models.load_image_classifier import Classifier, fresh_classifier, load_classifier
-from engine.store.tables import curve_arrays, pack
+from engine.store.runs import curve_arrays, pack
 from engine.surgery.filters.graph import (
     FilterAgreement,
     History,

@@ -14,8 +14,7 @@ from engine.audit.command_line import absolute, pairs_of
 from engine.audit.fields import HOW, WHAT, Offer, Values, asked, attempt, axis_faults
 from engine.audit.request import MORE, Plan, Request
 from engine.classifiers.images.context import TEST, TRAIN, VALIDATION
-from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
-from engine.classifiers.outputs import Outputs, in_order_of
+from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS, Outputs, in_order_of
 from engine.core.errors import Fault, MaskError, RequestError, unknown
 from engine.core.words import axis_name
 from engine.data.images.changes import image_changes

@@ -13,8 +13,7 @@ import pandas as pd
 import engine.data.images
 from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, refusal, unknown
-from engine.core.ids import key_of, rng
-from engine.core.types import Setting, Values
+from engine.core.types import Setting, Values, key_of, rng
 from engine.data.images.load import CLASS, ImageSet
 
 CAT_AND_DOG = (3, 5)

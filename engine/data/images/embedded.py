@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from engine.core.errors import refusal
-from engine.core.ids import key_of, rng
 from engine.core.text import words
+from engine.core.types import key_of, rng
 from engine.data.images.load import CLASS, ImageInfo, ImageReader, Listing, Wanted
 from engine.data.images.pixels import ArrayPixels, Check, Pixels
 from engine.data.sources import deal

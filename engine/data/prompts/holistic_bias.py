@@ -17,8 +17,7 @@ from typing import Any
 import pandas as pd
 
 from engine.core.errors import each, refusal
-from engine.core.ids import key_of
-from engine.core.types import Values
+from engine.core.types import Values, key_of
 from engine.data.prompts.load import COLUMNS, FRAME_MARK, PromptReader, Reading, quota
 from engine.data.tables import read_json
 

@@ -13,8 +13,7 @@ import pandas as pd
 
 import engine.data.prompts
 from engine.core.errors import Fault, RequestError, refusal, unknown
-from engine.core.ids import key_of
-from engine.core.types import PromptSet, digest_of
+from engine.core.types import PromptSet, digest_of, key_of
 from engine.data.sources import Reader, reader_of
 
 COLUMNS = ("prompt_id", "axis", "subgroup", "text", "template", "descriptor")
@@ -109,21 +108,21 @@ def load_prompts(
     if max_prompts is not None:
         notes += _sampling_notes(table, max_prompts)
     digest = digest_of(table.to_dict("split", index=False)["data"])
-    return PromptSet(_name(path), table, digest, (*found.notes, *notes), own_split="split" in table)
+    # Short name for the screen: the folder above a bare version folder is part of it.
+    return PromptSet(
+        f"{path.parent.name} {path.name}"
+        if path.is_dir() and path.name.startswith("v1")
+        else path.name,
+        table,
+        digest,
+        (*found.notes, *notes),
+        own_split="split" in table,
+    )
 
 
 def _reader_of(path: str | Path) -> tuple[PromptReader, Path]:
     """The reader that knows the layout, and the path."""
     return reader_of(str(path), engine.data.prompts, PromptReader, "prompts", "prompts")
-
-
-def _name(path: Path) -> str:
-    """Short name for the screen: the folder above a bare version folder is part of it."""
-    return (
-        f"{path.parent.name} {path.name}"
-        if path.is_dir() and path.name.startswith("v1")
-        else path.name
-    )
 
 
 def _finished(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:

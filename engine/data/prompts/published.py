@@ -9,8 +9,7 @@ from typing import Any
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError, each, refusal
-from engine.core.ids import key_of
-from engine.core.types import Values
+from engine.core.types import Values, key_of
 from engine.data.prompts.load import MAX_CELL, MIN_PER_SUBGROUP, PromptReader, Reading, quota
 from engine.data.sources import WORDS
 from engine.data.tables import few, one_spelling, read_json, read_json_lines

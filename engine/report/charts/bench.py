@@ -8,10 +8,9 @@ from typing import Any
 import pandas as pd
 
 from engine.core import words
-from engine.core.ids import at_level
+from engine.core.types import at_level
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
-from engine.report.contract import Ahead, Units
 from engine.report.hand_sets import (
     ON_KNOWN,
     TEST,
@@ -22,9 +21,8 @@ from engine.report.hand_sets import (
     tried_said,
     tried_variant,
 )
-from engine.report.tracks import track_of
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.report.tracks import Ahead, Units, track_of
+from engine.store.runs import Run, where
 
 
 def on_trial(

@@ -19,9 +19,8 @@ from engine.report.charts.headline import ends_said
 from engine.report.charts.kinds import add_series, dots, row_names, silent
 from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
-from engine.report.contract import Measure
 from engine.report.schema import readable
-from engine.report.tracks import track_of
+from engine.report.tracks import Measure, track_of
 from engine.store.runs import Run
 
 LONGEST = 24

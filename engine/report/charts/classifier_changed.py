@@ -10,8 +10,7 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import CLASS_AXIS, DENSE, trials_of
 from engine.report.charts.panel import Choice
-from engine.report.contract import Flips
-from engine.report.tracks import track_of
+from engine.report.tracks import Flips, track_of
 from engine.store.runs import Run
 
 GALLERY_ORDER = ("wrong", "other", "right")

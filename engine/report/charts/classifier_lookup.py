@@ -12,8 +12,7 @@ from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
-from engine.report.contract import Measure
-from engine.report.tracks import track_of
+from engine.report.tracks import Measure, track_of
 from engine.store.runs import Run
 
 DENSE = "dense"

@@ -22,9 +22,8 @@ from engine.report.charts import lookup
 from engine.report.charts.kinds import add_series, dots, front_line, heading, row_outline, silent
 from engine.report.charts.metric_curve import GROUP
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
-from engine.report.contract import Measure, Track
 from engine.report.schema import hovers, readable
-from engine.report.tracks import track_name, track_of
+from engine.report.tracks import Measure, Track, track_name, track_of
 from engine.stats.pareto import front
 from engine.store.runs import Run
 

@@ -8,16 +8,15 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
-from engine.core.ids import at_level
+from engine.core.types import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_said
 from engine.report.charts.heat_map import bar_above, cells
 from engine.report.charts.kinds import HOVER, ON_STRONG, bars
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
-from engine.report.contract import Level
 from engine.report.schema import readable
-from engine.report.tracks import track_of
+from engine.report.tracks import Level, track_of
 from engine.store.runs import Run
 
 MANY = 24

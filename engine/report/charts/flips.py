@@ -12,9 +12,8 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.kinds import HOVER, add_points, bars_of, row_names
 from engine.report.charts.panel import Choice, Panel, blank, nothing, wrapped
-from engine.report.contract import Flips
 from engine.report.schema import hovers, readable
-from engine.report.tracks import track_of
+from engine.report.tracks import Flips, track_of
 from engine.stats.clustered import MISSED, Clustered, Student, benjamini_hochberg
 from engine.stats.resampling import EXCHANGES, churn, direction
 from engine.store.runs import Run

@@ -12,7 +12,7 @@ from engine.core.types import Values
 from engine.report import in_words, phrasing
 from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice
-from engine.report.contract import Measure
+from engine.report.tracks import Measure
 from engine.store.runs import Run
 
 

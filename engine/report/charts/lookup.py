@@ -16,15 +16,12 @@ import pandas as pd
 
 from engine.core import words
 from engine.core.errors import RequestError, unknown
-from engine.core.ids import at_level, is_level
-from engine.core.types import Values
+from engine.core.types import Values, at_level, is_level
 from engine.report import phrasing
 from engine.report.charts.panel import Choice
-from engine.report.contract import Measure, Reading, Track
 from engine.report.palette import Style, quiet
-from engine.report.tracks import track_of
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.report.tracks import Measure, Reading, Track, track_of
+from engine.store.runs import Run, where
 
 REPORTED = "test"
 _REMEMBERED = 500

@@ -13,8 +13,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
-from engine.core.ids import at_level
-from engine.core.types import Values
+from engine.core.types import Values, at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.kinds import (
@@ -37,9 +36,8 @@ from engine.report.charts.panel import (
     ratio_axis,
     scale,
 )
-from engine.report.contract import Measure
 from engine.report.schema import readable
-from engine.report.tracks import track_of
+from engine.report.tracks import Measure, track_of
 from engine.store.runs import Run
 
 # Null bands in charts, one filled, a second outlined; a single one has its words beside it, two
@@ -55,7 +53,11 @@ def bands_in(run: Run, table: pd.DataFrame, label: str = "") -> dict[str, str]:
     them. label: of the first, where it is another than the track's."""
     track = track_of(run)
     known = {WORDS: label or track.null.label, GROUP: track.null.group_label}
-    return {start: said for start, said in known.items() if said and _known(table, start)}
+    return {
+        start: said
+        for start, said in known.items()
+        if said and (f"{start}_high" in table and bool(table[f"{start}_high"].notna().any()))
+    }
 
 
 def draw_along(
@@ -106,10 +108,6 @@ def name_bands(figure: go.Figure, choice: Choice, bands: Mapping[str, str], **wh
 
 def _outline(choice: Choice) -> Values:
     return {"width": 1.3, "dash": "dash", "color": choice.theme.soft}
-
-
-def _known(table: pd.DataFrame, start: str) -> bool:
-    return f"{start}_high" in table and bool(table[f"{start}_high"].notna().any())
 
 
 MANY_LINES = 4

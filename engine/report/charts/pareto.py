@@ -10,8 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
-from engine.core.ids import at_level
-from engine.core.types import Values
+from engine.core.types import Values, at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
@@ -27,9 +26,8 @@ from engine.report.charts.panel import (
     scale,
     wrapped,
 )
-from engine.report.contract import Chance
 from engine.report.schema import readable
-from engine.report.tracks import track_of
+from engine.report.tracks import Chance, track_of
 from engine.stats.pareto import front
 from engine.store.runs import Run
 

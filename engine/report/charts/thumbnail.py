@@ -15,8 +15,7 @@ from engine.core.types import Values
 from engine.report.charts import lookup
 from engine.report.charts.by_group import pairs
 from engine.report.charts.panel import FONT, Choice
-from engine.report.contract import Measure
-from engine.report.tracks import track_of
+from engine.report.tracks import Measure, track_of
 from engine.store.runs import Run
 
 WIDTH, ROW, NAMES = 260, 24, 84

@@ -11,8 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
-from engine.core.ids import at_level
-from engine.core.types import Values
+from engine.core.types import Values, at_level
 from engine.report import phrasing
 from engine.report.charts import filter_layers, lookup
 from engine.report.charts.heat_map import cells, pickable, shape_of

@@ -21,8 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.core.errors import MaskError, RequestError, refusal
-from engine.core.ids import rng
-from engine.core.types import FilterMask
+from engine.core.types import FilterMask, rng
 from engine.models.load_image_classifier import Classifier, state_hash
 from engine.models.runtime import is_out_of_memory
 from engine.models.transformer import attached

@@ -299,18 +299,18 @@ def shape_of(config: Any) -> Shape:
 
 def _saying(config: Any, heads: int, shared: int) -> Any:
     """The config with so many heads of the same width, None where the family refuses it."""
-    said = {"num_attention_heads": heads, "num_key_value_heads": shared, "head_dim": _width(config)}
+    # Of a head, where the config says it, else what remains: the hidden size over the heads.
+    said = {
+        "num_attention_heads": heads,
+        "num_key_value_heads": shared,
+        "head_dim": int(
+            getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        ),
+    }
     try:
         return type(config).from_dict({**config.to_dict(), **said})
     except Exception:  # each family has its own way to refuse
         return None
-
-
-def _width(config: Any) -> int:
-    """Of a head, where the config says it, else what remains: the hidden size over the heads."""
-    return int(
-        getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    )
 
 
 def even_faults(config: Any) -> list[Fault]:

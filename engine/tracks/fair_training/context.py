@@ -20,7 +20,7 @@ from engine.classifiers.images.context import (
     ImageShard,
 )
 from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.tracks.fair_training.methods.base import ACCURACY, UNITS
 from engine.training.recipe import Recipe
 

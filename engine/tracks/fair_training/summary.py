@@ -15,8 +15,7 @@ from engine.classifiers.verification import TOLERANCE, again_from_answers, poole
 from engine.core.types import Values
 from engine.core.words import AXES
 from engine.report.summary import Summary, ends, number, paid_most
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.store.runs import Run, where
 from engine.tracks.fair_training.methods.base import DEGRADATION
 
 SURE = 0.05

@@ -27,8 +27,8 @@ from engine.classifiers.tables import (
     weights_table,
 )
 from engine.core.types import digest_of
-from engine.stats.multi_reader import Trials, difference
-from engine.store.tables import within
+from engine.stats.gap_of_means import Trials, difference
+from engine.store.runs import within
 from engine.surgery.filters.graph import widths_after
 from engine.surgery.ranking import TOLERANCE
 from engine.tracks.fair_training.arms import SPARSITY, FairArm, compared, surface_shards

@@ -27,7 +27,8 @@ from engine.report.classifier_track import (
     unlearned,
 )
 from engine.report.classifier_track import more as of_any
-from engine.report.contract import (
+from engine.report.palette import Style, style_of
+from engine.report.tracks import (
     Charts,
     Comparison,
     Front,
@@ -39,9 +40,8 @@ from engine.report.contract import (
     View,
     Ways,
     given,
+    track_of,
 )
-from engine.report.palette import Style, style_of
-from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.panels import curve, differences, effort, training_curves

@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 
 from engine.classifiers.groups import RESULTS, Arm, Band, Exchange, band
-from engine.stats.gap_of_means import at_ends, gaps_of_means
-from engine.stats.multi_reader import Estimate, Trials, difference, level
+from engine.stats.gap_of_means import Estimate, Trials, at_ends, difference, gaps_of_means, level
 from engine.stats.pareto import front, hypervolume
-from engine.store.tables import where
+from engine.store.runs import where
 from engine.tracks.fair_training.arms import STRUCTURED, FairArm, tradeoff_arms
 from engine.tracks.fair_training.request import FairRequest
 
@@ -220,7 +219,12 @@ def degradation_gaps(arm: Arm, variant: str, number: int | None = None) -> pd.Da
                 "null_p": null.p,
                 "group": "",
                 "verdict": (
-                    measure.cells.loc[_gap_cell(measure.cells, axis.name), "verdict"] if few else ""
+                    measure.cells.loc[
+                        int(where(measure.cells, axis=axis.name, metric="auc_gap").index[0]),
+                        "verdict",
+                    ]
+                    if few
+                    else ""
                 ),
             }
         )
@@ -276,7 +280,3 @@ def _null(arm: Arm, exchange: Exchange, places: list[int], value: float) -> Band
         sums = np.stack([lost @ (exchange.codes == group) for group in range(exchange.n_groups)])
         parts.append(sums / sizes)
     return band(value, np.ptp(np.mean(parts, axis=0), axis=0))
-
-
-def _gap_cell(cells: pd.DataFrame, axis: str) -> int:
-    return int(where(cells, axis=axis, metric="auc_gap").index[0])

@@ -44,8 +44,7 @@ from engine.classifiers.tables import (
     weights_table,
 )
 from engine.core.errors import Fault
-from engine.core.ids import rng
-from engine.core.types import FilterMask, Hooks, Values
+from engine.core.types import FilterMask, Hooks, Values, rng
 from engine.data.images.changes import CAT_AND_DOG, Artefact, Underrepresent, named_classes
 from engine.data.images.load import ImageSet
 from engine.models.runtime import with_backoff
@@ -61,9 +60,8 @@ from engine.report.hand_sets import (
     told_of,
 )
 from engine.resident.warm import Warm
-from engine.stats.multi_reader import Trials, difference, level
-from engine.store.runs import Run, Store
-from engine.store.tables import where, within
+from engine.stats.gap_of_means import Trials, difference, level
+from engine.store.runs import Run, Store, where, within
 from engine.surgery.filters.graph import masked_filters, widths_after, with_weights
 from engine.surgery.named import checked_filters, cut_of, filter_mask
 from engine.tracks.image_classifiers.measurements import image_measurements

@@ -19,15 +19,14 @@ from engine.classifiers.images.request import (
     own_axes,
     usual_axes,
 )
-from engine.classifiers.outputs import in_order_of
+from engine.classifiers.layout import in_order_of
 from engine.classifiers.tables import input_notes
 from engine.classifiers.verification import again_from_answers, again_from_tried, pooled_are_means
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.words import AXES
 from engine.data.images.load import SPLITS, ImageAsk, load_images
 from engine.report.summary import Summary, ends, number, paid_most
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.store.runs import Run, where
 from engine.tracks.image_classifiers.panels.speedup import missed
 
 

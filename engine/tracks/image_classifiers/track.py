@@ -30,7 +30,8 @@ from engine.report.classifier_track import (
     pareto_question,
     unlearned,
 )
-from engine.report.contract import (
+from engine.report.palette import Style
+from engine.report.tracks import (
     Charts,
     Comparison,
     Front,
@@ -42,7 +43,6 @@ from engine.report.contract import (
     View,
     given,
 )
-from engine.report.palette import Style
 from engine.store.runs import Run
 from engine.store.user_json import read_object
 from engine.tracks.image_classifiers import words as own

@@ -12,8 +12,7 @@ import pandas as pd
 
 from engine.audit.session import timed
 from engine.core.errors import refusal
-from engine.core.ids import rng
-from engine.core.types import Values
+from engine.core.types import Values, rng
 from engine.data.benchmarks.base import FEWEST, Benchmark
 from engine.stats.clustered import MISSED, TAILS, benjamini_hochberg, smallest_effect
 from engine.stats.resampling import difference_of, interval_of

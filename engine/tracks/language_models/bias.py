@@ -18,8 +18,7 @@ import numpy as np
 import pandas as pd
 
 from engine.core.errors import PruneAuditError, RequestError, unknown
-from engine.core.ids import rng
-from engine.core.types import READINGS
+from engine.core.types import READINGS, rng
 from engine.data.prompts.load import FRAME_MARK
 from engine.stats.clustered import TAILS, Clustered
 

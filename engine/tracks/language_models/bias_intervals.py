@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 
 from engine.core.errors import PruneAuditError, RequestError, unknown
-from engine.core.ids import rng
-from engine.core.types import READINGS
+from engine.core.types import READINGS, rng
 from engine.stats import resampling
 from engine.stats.clustered import Clustered, Covariance, Student
 from engine.stats.resampling import (

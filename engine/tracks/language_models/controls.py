@@ -27,8 +27,7 @@ import numpy as np
 import pandas as pd
 
 from engine.audit.session import SETTLED
-from engine.core.ids import key_of, rng
-from engine.core.types import POOLED
+from engine.core.types import POOLED, key_of, rng
 from engine.surgery.heads.replay import Shape
 from engine.tracks.language_models.arms import arm_variants
 from engine.tracks.language_models.benchmark_tables import benchmark_shards

@@ -17,7 +17,7 @@ from engine.core.errors import PruneAuditError
 from engine.core.types import POOLED, Values
 from engine.stats.clustered import Student, benjamini_hochberg
 from engine.stats.pareto import worst_tail
-from engine.store.tables import where
+from engine.store.runs import where
 from engine.tracks.language_models.bias import evaluate, lay_out
 from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.context import Shard

@@ -20,14 +20,12 @@ import pandas as pd
 from scipy.optimize import brentq
 
 from engine.core.errors import PruneAuditError
-from engine.core.ids import rng
 from engine.core.text import visible
-from engine.core.types import POOLED, Values
+from engine.core.types import POOLED, Values, rng
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.stats.clustered import MISSED, POWER, TAILS, benjamini_hochberg, smallest_effect
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.store.runs import Run, where
 from engine.tracks.language_models.benchmark_tables import tail
 from engine.tracks.language_models.bias import combine, evaluate
 from engine.tracks.language_models.bias_intervals import FEW, BiasErrors

@@ -13,7 +13,7 @@ from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
-from engine.report.contract import Changed, Flips
+from engine.report.tracks import Changed, Flips
 from engine.store.runs import Run
 
 HIDDEN = "[hidden]"

@@ -39,17 +39,15 @@ from engine.audit.session import (
 from engine.audit.tracks import track_of_run
 from engine.core.errors import Fault, RequestError, refusal, unknown
 from engine.core.files import json_able
-from engine.core.ids import exact_count
-from engine.core.types import POOLED, Hooks, Values, digest_of
+from engine.core.types import POOLED, Hooks, Values, digest_of, exact_count
 from engine.core.words import axis_name
 from engine.data.benchmarks.base import FEWEST, WHERE, Benchmark, load_benchmarks
 from engine.report.charts import lookup
 from engine.report.hand_sets import check_taken, name_of, told_of
 from engine.resident.warm import Warm
 from engine.stats.clustered import MISSED, smallest_effect
-from engine.store.runs import Run, Store, id_of, write_addition
+from engine.store.runs import Run, Store, id_of, where, write_addition
 from engine.store.shards import Used, noted
-from engine.store.tables import where
 from engine.surgery.named import mask_of_units
 from engine.tracks.language_models import benchmark_tables
 from engine.tracks.language_models.arms import arm_of

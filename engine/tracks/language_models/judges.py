@@ -23,8 +23,7 @@ from engine.audit.session import Executor, Progress, run_of, versions
 from engine.audit.tracks import request_from, track_of_run
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import json_able
-from engine.core.ids import rng
-from engine.core.types import Event, Hooks, Values, digest_of
+from engine.core.types import Event, Hooks, Values, digest_of, rng
 from engine.data.tables import csv_table, need_columns
 from engine.models.judge import Judge, JudgeInfo, inspect_judge, load_judge
 from engine.report.charts import lookup

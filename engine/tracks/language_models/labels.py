@@ -19,13 +19,11 @@ import pandas as pd
 
 from engine.audit.session import check_name
 from engine.core.errors import RequestError, refusal
-from engine.core.ids import rng
-from engine.core.types import digest_of
+from engine.core.types import digest_of, rng
 from engine.data.tables import RowFaults, csv_table, need_columns
 from engine.report.charts.lookup import remembered
 from engine.stats.labels import FEWEST, Corrected, Design, agreement, errs, tested
-from engine.store.runs import Run, Store, id_of, remove_addition, write_addition
-from engine.store.tables import where
+from engine.store.runs import Run, Store, id_of, remove_addition, where, write_addition
 from engine.tracks.language_models.bias_intervals import BiasErrors, verdicts
 from engine.tracks.language_models.examples import SIDES, pairs
 

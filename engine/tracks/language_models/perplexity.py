@@ -19,8 +19,7 @@ import numpy as np
 import pandas as pd
 
 from engine.core.errors import PruneAuditError
-from engine.core.ids import rng
-from engine.core.types import Window
+from engine.core.types import Window, rng
 from engine.stats.resampling import MIN_WINDOWS, Difference, Interval, difference_of, interval_of
 
 PUBLISHED_STEP = 512

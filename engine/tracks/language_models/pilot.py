@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from engine.core.ids import exact_count, rng
+from engine.core.types import exact_count, rng
 from engine.tracks.language_models.effects import FEW, Effects
 from engine.tracks.language_models.selection.base import critical_heads
 

@@ -19,8 +19,7 @@ from engine.core.types import Event, Hooks
 from engine.core.words import axis_name
 from engine.models import runtime
 from engine.models.decode import batch_of, prompt_tokens
-from engine.store.runs import Store
-from engine.store.tables import where
+from engine.store.runs import Store, where
 from engine.tracks.language_models import pilot
 from engine.tracks.language_models.bias import null_band
 from engine.tracks.language_models.context import PromptContext, Shard

@@ -22,16 +22,14 @@ import numpy as np
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError, refusal, unknown
-from engine.core.ids import exact_count, is_level
-from engine.core.types import POOLED, HeadMask
+from engine.core.types import POOLED, HeadMask, exact_count, is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
-from engine.report.contract import Ahead, Units
 from engine.report.hand_sets import name_of
+from engine.report.tracks import Ahead, Units
 from engine.stats.reliability import ENOUGH, Learnt, learnt
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.store.runs import Run, where
 from engine.tracks.language_models.arms import variants_of_arm
 from engine.tracks.language_models.compressions.base import compression
 from engine.tracks.language_models.evidence import seeds_drawn

@@ -17,8 +17,7 @@ import pandas as pd
 
 from engine.audit.fields import attempt
 from engine.core.errors import Fault, RequestError, refusal
-from engine.core.ids import exact_count
-from engine.core.types import POOLED, Values
+from engine.core.types import POOLED, Values, exact_count
 from engine.data.tables import text_of
 from engine.stats.reliability import (
     correlation,
@@ -28,8 +27,7 @@ from engine.stats.reliability import (
     repeats_of,
     top_heads,
 )
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.store.runs import Run, where
 from engine.tracks.language_models.panels.heads import pooled_scores
 from engine.tracks.language_models.selection.base import RULES, protected, tied_at_boundary
 
@@ -315,7 +313,11 @@ def _wrong(values: Any, expected: int) -> tuple[str, str] | None:
     each = "One number per head, layer by layer."
     if not isinstance(values, list) or not values:
         return "Not a list of numbers.", each
-    if bad := [at for at, value in enumerate(values) if not _is_number(value)]:
+    if bad := [
+        at
+        for at, value in enumerate(values)
+        if not (isinstance(value, float) and not math.isinf(value))
+    ]:
         what = f"{len(bad)} values are not numbers, the first at place {bad[0]}."
         return what, "Give every head a number; places count from 0."
     if _heads_instead(values, expected):
@@ -325,10 +327,6 @@ def _wrong(values: Any, expected: int) -> tuple[str, str] | None:
     if len(values) == expected + 1:
         return what, "Places count heads from 0: leave out what stands before the first head."
     return None if len(values) == expected else (what, each)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, float) and not math.isinf(value)
 
 
 def _heads_instead(values: list[float], expected: int) -> bool:

@@ -15,8 +15,7 @@ from engine.core.files import json_able
 from engine.core.types import POOLED, Hooks
 from engine.core.words import BY_HAND, axis_name
 from engine.report.phrasing import SAME
-from engine.store.runs import Run, Store
-from engine.store.tables import where
+from engine.store.runs import Run, Store, where
 from engine.surgery.heads.mask import means_table
 from engine.surgery.heads.replay import shape_of
 from engine.surgery.named import mask_of

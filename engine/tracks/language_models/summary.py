@@ -17,10 +17,9 @@ from engine.report import in_words, phrasing
 from engine.report.charts import lookup
 from engine.report.charts.lookup import at_gamma_star
 from engine.report.charts.panel import Choice
-from engine.report.contract import Telling
 from engine.report.summary import Summary, ends
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.report.tracks import Telling
+from engine.store.runs import Run, where
 from engine.tracks.language_models import arms
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.benchmarks.base import Scored, ScoredBenchmark, scored_benchmarks

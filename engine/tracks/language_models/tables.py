@@ -16,7 +16,7 @@ import pandas as pd
 from engine.audit.session import Progress
 from engine.core.types import READINGS
 from engine.stats.resampling import Difference, Interval
-from engine.store.tables import Pieces
+from engine.store.runs import Pieces
 from engine.tracks.language_models.bias import (
     Exchanges,
     Layout,

@@ -15,7 +15,8 @@ from engine.models import catalog
 from engine.report import phrasing
 from engine.report.charts import cost, flips, lookup, pareto
 from engine.report.charts.panel import Choice, Panel
-from engine.report.contract import (
+from engine.report.palette import Style, pair_style, style_of
+from engine.report.tracks import (
     Chance,
     Charts,
     Comparison,
@@ -39,7 +40,6 @@ from engine.report.contract import (
     Ways,
     given,
 )
-from engine.report.palette import Style, pair_style, style_of
 from engine.store.runs import Run
 from engine.tracks.language_models import arms, examples, predicted, published_scores
 from engine.tracks.language_models import words as own

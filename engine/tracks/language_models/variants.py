@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from engine.core.ids import key_of
-from engine.core.types import POOLED, HeadMask, Values
+from engine.core.types import POOLED, HeadMask, Values, key_of
 from engine.surgery.heads.replay import Shape
 from engine.tracks.language_models.bias_intervals import BiasBootstrap
 from engine.tracks.language_models.context import PromptContext, Shard

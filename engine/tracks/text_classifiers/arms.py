@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from engine.classifiers.tables import Repeats
-from engine.core.ids import exact_count
+from engine.core.types import exact_count
 from engine.tracks.text_classifiers.context import PRETRAINED, TUNED, TextContext, TextShard
 from engine.tracks.text_classifiers.procedures import Iteration, Procedure, Walk, procedure_named
 from engine.tracks.text_classifiers.request import TextRequest

@@ -17,7 +17,7 @@ from engine.audit.measurements import InMemory, Keeper, Measurement
 from engine.classifiers.audit import ArrayContext
 from engine.core.types import HeadMask, Hooks, Values, digest_of
 from engine.data.texts.load import TextSet
-from engine.store.tables import within
+from engine.store.runs import within
 from engine.training.recipe import Keep, Nowhere, Recipe
 
 if TYPE_CHECKING:

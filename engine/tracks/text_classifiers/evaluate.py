@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from engine.classifiers.audit import Evaluation, evaluation
-from engine.classifiers.outputs import Outputs, in_order_of
+from engine.classifiers.layout import Outputs, in_order_of
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import Values
 from engine.data.texts.load import SPLITS, TextAsk, TextSet, load_texts

@@ -30,7 +30,6 @@ from engine.core.words import PREFIX
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
-from engine.report.contract import Ahead, Units
 from engine.report.hand_sets import (
     TEST,
     Chosen,
@@ -42,10 +41,10 @@ from engine.report.hand_sets import (
     name_of,
     told_of,
 )
+from engine.report.tracks import Ahead, Units
 from engine.resident.warm import Warm
 from engine.stats.reliability import Learnt, learnt
-from engine.store.runs import Run, Store
-from engine.store.tables import where
+from engine.store.runs import Run, Store, where
 from engine.surgery.named import mask_of_units
 from engine.tracks.text_classifiers.words import NOT_RETUNED
 

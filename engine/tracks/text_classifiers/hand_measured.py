@@ -11,12 +11,10 @@ import numpy as np
 import pandas as pd
 
 from engine.audit.session import Executor, Grown, timed
-from engine.core.ids import rng
-from engine.core.types import Hooks
+from engine.core.types import Hooks, rng
 from engine.report.hand_sets import MOST_TRIED, HandSet, rows_of
 from engine.resident.warm import Warm
-from engine.store.runs import Run, Store
-from engine.store.tables import pack, unpack, where
+from engine.store.runs import Run, Store, pack, unpack, where
 from engine.tracks.text_classifiers.arms import dense_trials
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
 from engine.tracks.text_classifiers.measurements.importance import answers_under

@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 from scipy.stats import linregress, spearmanr, t
 
-from engine.core.ids import rng
-from engine.core.types import POOLED
+from engine.core.types import POOLED, rng
 from engine.data.texts.load import CLASS
-from engine.stats.multi_reader import FIXED, Trials, difference
-from engine.store.tables import where
+from engine.stats.gap_of_means import FIXED, Trials, difference
+from engine.store.runs import where
 from engine.tracks.text_classifiers.arms import TextArm, importance_shards, truth_shards
 from engine.tracks.text_classifiers.context import TRAIN, TextContext
 from engine.tracks.text_classifiers.scores.base import (
@@ -75,7 +74,7 @@ def over_trials(
     texts.
 
     trials: tables of texts (rows, by text_id) and units (columns). Texts are redrawn together in
-    all trials, trials by the model of `engine.stats.multi_reader`; a head that a trial's texts say
+    all trials, trials by the model of `engine.stats.gap_of_means`; a head that a trial's texts say
     nothing about counts as 0 there. A score that reads no texts varies with the trials only.
     """
     known = [part for part in trials if len(part)]

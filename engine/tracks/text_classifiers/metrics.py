@@ -15,7 +15,7 @@ from engine.classifiers.groups import GROUPS, RESULTS, checked, confusion, predi
 from engine.classifiers.layout import TEXTS, Axis, Items, lay_out
 from engine.core.errors import PruneAuditError, RequestError, unknown
 from engine.stats.auc import auc
-from engine.stats.multi_reader import FIXED, Trials, difference, level, numbered
+from engine.stats.gap_of_means import FIXED, Trials, difference, level, numbered
 
 ByTrial: TypeAlias = Mapping[int, np.ndarray] | Sequence[np.ndarray]
 """Answers [rows, classes] of trials, by number or in order."""

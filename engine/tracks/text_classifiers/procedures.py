@@ -19,7 +19,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from engine.core.errors import RequestError, unknown
-from engine.core.ids import exact_count
+from engine.core.types import exact_count
 from engine.surgery.ranking import best
 from engine.tracks.text_classifiers.context import TextShard
 

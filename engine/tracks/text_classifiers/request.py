@@ -29,9 +29,9 @@ from engine.audit.fields import (
     setting_faults,
 )
 from engine.audit.request import MORE, Plan, Request, spelled, versions_of
-from engine.classifiers.outputs import Outputs, in_order_of
+from engine.classifiers.layout import Outputs, in_order_of
 from engine.core.errors import Fault, RequestError, unknown
-from engine.core.ids import exact_count
+from engine.core.types import exact_count
 from engine.core.words import axis_name
 from engine.data.tables import axes_of
 from engine.data.texts.glue import GLUE_TASKS, hub_order

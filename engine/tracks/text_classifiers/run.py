@@ -19,8 +19,7 @@ from engine.classifiers.groups import group_warnings, predicted
 from engine.core.errors import RequestError
 from engine.core.types import POOLED, Hooks
 from engine.models.load_text_classifier import NEW_HEAD, load_text_classifier, unknown_words
-from engine.store.runs import Store
-from engine.store.tables import where
+from engine.store.runs import Store, where
 from engine.tracks.text_classifiers.arms import (
     Finished,
     arms_of,

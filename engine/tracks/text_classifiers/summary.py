@@ -14,8 +14,7 @@ from engine.classifiers.verification import again_from_answers, again_from_tried
 from engine.core.types import Values
 from engine.core.words import AXES
 from engine.report.summary import Summary, ends, number, paid_most
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.store.runs import Run, where
 from engine.tracks.text_classifiers.tables import MIN_SEEDS, ROUNDING, by_spread_only
 
 

@@ -31,11 +31,10 @@ from engine.classifiers.tables import (
     variant_row,
     weights_table,
 )
-from engine.core.ids import rng
-from engine.core.types import Values
+from engine.core.types import Values, rng
 from engine.data.texts.load import TextSet
 from engine.stats.clustered import TAILS, benjamini_hochberg
-from engine.store.tables import within
+from engine.store.runs import within
 from engine.tracks.text_classifiers.arms import (
     DENSE,
     ArmLevel,

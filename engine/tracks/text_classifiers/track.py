@@ -28,7 +28,8 @@ from engine.report.classifier_track import (
 )
 from engine.report.classifier_track import groups as groups_in_words
 from engine.report.classifier_track import more as of_any
-from engine.report.contract import (
+from engine.report.palette import Style
+from engine.report.tracks import (
     Charts,
     Comparison,
     Front,
@@ -41,7 +42,6 @@ from engine.report.contract import (
     View,
     given,
 )
-from engine.report.palette import Style
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels import bench, curve, importance, survival

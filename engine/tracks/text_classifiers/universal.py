@@ -24,10 +24,8 @@ import pandas as pd
 from engine.audit.session import Executor, Local
 from engine.audit.tracks import request_from
 from engine.core.errors import Fault, RequestError, unknown
-from engine.core.ids import at_level
-from engine.core.types import POOLED, Hooks, Values
-from engine.store.runs import Run, Store
-from engine.store.tables import where
+from engine.core.types import POOLED, Hooks, Values, at_level
+from engine.store.runs import Run, Store, where
 from engine.tracks.text_classifiers.arms import dense_trials
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
 from engine.tracks.text_classifiers.measurements.importance import random_units

@@ -21,8 +21,7 @@ import pandas as pd
 
 from engine.classifiers.groups import Arm, arm_difference
 from engine.classifiers.tables import differences_table, over_repeats, variant_row, weights_table
-from engine.core.ids import rng
-from engine.core.types import FilterMask
+from engine.core.types import FilterMask, rng
 from engine.stats.pareto import front
 from engine.store.runs import Run, Store
 from engine.tracks.fair_training.tables import DIFFERENCE_COLUMNS

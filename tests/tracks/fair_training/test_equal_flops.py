@@ -13,8 +13,7 @@ import pytest
 from engine.core.errors import RequestError
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
-from engine.store.runs import Run, Store
-from engine.store.tables import where
+from engine.store.runs import Run, Store, where
 from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.panels.differences import widths
 from engine.tracks.fair_training.request import FairRequest, validate_fair

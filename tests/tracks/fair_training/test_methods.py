@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from engine.core.errors import RequestError
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.surgery.filters.graph import cut_filters, filter_graph, places_of, with_weights
 from engine.surgery.ranking import shares_within
 from engine.tracks.fair_training.methods import bifp as _shared

@@ -14,7 +14,7 @@ import torch
 from torch.optim.swa_utils import update_bn
 
 from engine.core.errors import MaskError, RequestError
-from engine.store.tables import curve_arrays
+from engine.store.runs import curve_arrays
 from engine.tracks.fair_training.context import FairShard, Look
 from engine.tracks.fair_training.measurements import fair_measurements
 from engine.tracks.fair_training.measurements.trained import (

@@ -16,8 +16,7 @@ from engine.core.types import FilterMask
 from engine.models.load_image_classifier import fresh_classifier
 from engine.report.summary import summary_of, summary_text
 from engine.resident.asks import answer_here
-from engine.store.runs import Run, Store
-from engine.store.tables import unpack, where
+from engine.store.runs import Run, Store, unpack, where
 from engine.surgery.filters.graph import replayed, with_weights
 from engine.tracks.fair_training.arms import arms_of, compared
 from engine.tracks.fair_training.request import FairRequest, validate_fair

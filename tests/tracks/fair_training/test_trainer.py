@@ -330,7 +330,7 @@ def test_one_step_is_adamw_by_torch_on_loss_plus_strength_times_penalty():
 
 
 def _seed_of(job) -> int:
-    from engine.core.ids import key_of
+    from engine.core.types import key_of
 
     return key_of("fair", "weights", job.batches.seed) % 2**31
 
@@ -365,7 +365,7 @@ def test_one_update_of_the_mask_by_hand():
 
 
 def _mask_seed_of(job) -> int:
-    from engine.core.ids import key_of
+    from engine.core.types import key_of
 
     return key_of("fair", "mask", job.batches.seed) % 2**31
 

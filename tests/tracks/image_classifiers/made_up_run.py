@@ -20,7 +20,7 @@ import pandas as pd
 
 from engine.classifiers.groups import Arm, arm_difference
 from engine.classifiers.tables import differences_table, weights_table
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.store.runs import Run, Store
 from engine.tracks.image_classifiers.tables import DIFFERENCE_COLUMNS
 from tests.builders import options_of

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from engine.classifiers.tables import over_repeats, variant_row
-from engine.core.ids import rng
-from engine.core.types import FilterMask
+from engine.core.types import FilterMask, rng
 from tests.classifiers.made_up_images import FLOPS, WIDTHS, ImageWorld, MadeArm
 
 SPEEDUPS = (2.0, 4.0, 8.0, 16.0)

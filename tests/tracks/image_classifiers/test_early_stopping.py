@@ -14,7 +14,7 @@ from engine.classifiers.images.context import TRAIN, VALIDATION, ImageShard
 from engine.classifiers.images.dense import answers_of
 from engine.core.errors import RequestError
 from engine.data.images.load import ImageSet
-from engine.store.tables import within
+from engine.store.runs import within
 from engine.surgery.filters.graph import with_weights
 from engine.tracks.image_classifiers.measurements.trial import trial_model
 from engine.tracks.image_classifiers.request import validate_images

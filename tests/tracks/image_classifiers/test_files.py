@@ -106,7 +106,7 @@ def real(run, tmp_path_factory):
         load_classifier,
         save_classifier,
     )
-    from engine.store.tables import pack
+    from engine.store.runs import pack
     from engine.surgery.filters.graph import cut_filters, filter_graph
 
     folder = tmp_path_factory.mktemp("real")

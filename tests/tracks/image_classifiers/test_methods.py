@@ -223,7 +223,7 @@ def test_fpgm_equals_the_loop():
 
 
 def test_random_by_its_seed():
-    from engine.core.ids import rng
+    from engine.core.types import rng
 
     assert np.array_equal(
         chosen("random", 1)[0].scores, rng("random filters", 1).random(graph().total)

@@ -13,7 +13,7 @@ from PIL import Image
 
 from engine.classifiers.images.request import images_of
 from engine.core.errors import Fault, RequestError
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.models.load_image_classifier import fresh_classifier, save_classifier
 from engine.models.vision import architecture_for
 from tests.classifiers.test_outputs import accuracy, evaluated

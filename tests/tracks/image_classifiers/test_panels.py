@@ -21,8 +21,7 @@ from engine.report.charts import (
 from engine.report.charts import metric_curve as classifier_along
 from engine.report.charts.panel import Choice
 from engine.report.verdict import verdict
-from engine.store.runs import Run, Store
-from engine.store.tables import where
+from engine.store.runs import Run, Store, where
 from engine.tracks.image_classifiers.panels import pw
 from engine.tracks.image_classifiers.panels import pw as loss_share
 from engine.tracks.image_classifiers.panels import speedup as filters_speedup

@@ -16,8 +16,7 @@ from engine.classifiers.images.context import ImageContext, ImageShard
 from engine.core.types import FilterMask, Hooks
 from engine.models.load_image_classifier import fresh_classifier
 from engine.report.contents import default_choice
-from engine.store.runs import Run
-from engine.store.tables import unpack, where
+from engine.store.runs import Run, unpack, where
 from engine.surgery.filters.graph import filter_graph, replayed, with_weights
 from engine.tracks.image_classifiers.experiments._base import after_pruning
 from engine.tracks.image_classifiers.measurements import image_measurements

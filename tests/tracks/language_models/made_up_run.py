@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.core.ids import rng
-from engine.core.types import READINGS
+from engine.core.types import READINGS, rng
 from engine.store.runs import Run, Store
 from engine.tracks.language_models.request import AuditRequest
 from tests.builders import hash_of, options_of

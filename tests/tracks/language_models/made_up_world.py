@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.core.ids import rng
-from engine.core.types import HeadMask
+from engine.core.types import HeadMask, rng
 from tests.builders import hash_of
 
 LAYERS, HEADS = 4, 8

@@ -13,8 +13,7 @@ import pytest
 from engine.core.errors import RequestError
 from engine.core.types import POOLED, Hooks
 from engine.models.judge import Judge, JudgeInfo
-from engine.store.runs import Store
-from engine.store.tables import where
+from engine.store.runs import Store, where
 from engine.tracks.language_models.bias import NullBand
 from engine.tracks.language_models.pilot import (
     decisions,

@@ -7,10 +7,9 @@ import pandas as pd
 import pytest
 
 from engine.audit.request import Growth
-from engine.report.bundle import export_run
+from engine.report.bundle import HIDDEN, export_run
 from engine.report.charts import compare, lookup
 from engine.report.contents import default_choice, shared_panels
-from engine.report.tables import HIDDEN
 from engine.report.tracks import track_of
 from engine.store.runs import Run, Store, find_run
 from engine.tracks.language_models.growing import grow

@@ -20,8 +20,7 @@ from engine.report.charts.flips import flipped_said
 from engine.report.contents import default_choice
 from engine.report.summary import summary_text
 from engine.report.verdict import verdict
-from engine.store.runs import Store
-from engine.store.tables import where
+from engine.store.runs import Store, where
 from engine.tracks.language_models.benchmark_tables import N_NULL, numbers_of, readable_items, tail
 from engine.tracks.language_models.benchmarks.base import Scored, scored_benchmarks
 from engine.tracks.language_models.growing import grow, told

@@ -13,9 +13,9 @@ import pytest
 from engine.core.errors import PruneAuditError, RequestError
 from engine.models.load_language_model import inspect_model
 from engine.report import bundle, figures
+from engine.report.bundle import HIDDEN
 from engine.report.charts.panel import CONFIG, Choice
 from engine.report.report import report_html
-from engine.report.tables import HIDDEN
 from engine.store.runs import Store
 from engine.surgery.record import read_mask
 from engine.tracks.language_models.panels.who_pays import who_pays

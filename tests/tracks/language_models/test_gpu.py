@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine.core.ids import stream_keys
-from engine.core.types import Decoding, HeadMask
+from engine.core.types import Decoding, HeadMask, stream_keys
 from engine.models.decode import gumbel, sample, winners
 from engine.models.load_language_model import load_language_model
 from engine.store.runs import Store

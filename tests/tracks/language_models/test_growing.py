@@ -19,8 +19,7 @@ from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.hand_sets import tried
 from engine.report.verdict import TAKE, verdict
-from engine.store.runs import Run, Store
-from engine.store.tables import where
+from engine.store.runs import Run, Store, where
 from engine.tracks.language_models.growing import grow
 from engine.tracks.language_models.predicted import heads_at, heads_beside, most_heads, stops
 from engine.tracks.language_models.run import run_audit

@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from engine.core.types import POOLED
-from engine.store.runs import Store
-from engine.store.tables import where
+from engine.store.runs import Store, where
 from engine.tracks.language_models.bias import combine
 from engine.tracks.language_models.predicted import heads_at
 from engine.tracks.language_models.run import run_audit

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_choice
-from engine.store.tables import where
+from engine.store.runs import where
 from engine.tracks.language_models.evidence import per_cent
 from engine.tracks.language_models.panels.along_sparsity import changes_in_per_cent
 from tests.tracks.language_models.made_up_run import make_run

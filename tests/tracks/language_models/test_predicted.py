@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from engine.core.errors import RequestError
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.store.runs import EMBEDDED, Run, Store
 from engine.tracks.language_models.predicted import (
     MISSES,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from engine.core.errors import RequestError
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.surgery.ranking import best
 from engine.tracks.language_models.selection.base import (
     Ballot,

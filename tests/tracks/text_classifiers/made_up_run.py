@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from engine.classifiers.tables import differences_table, weights_table
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.store.runs import Run, Store
 from engine.tracks.text_classifiers.arms import ArmLevel, Finished, TextArm, dense_trials
 from engine.tracks.text_classifiers.context import TextContext, TextSettings, TextShard

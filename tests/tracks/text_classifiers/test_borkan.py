@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 from engine.classifiers.groups import GROUPS, GroupMeasure
 from engine.classifiers.layout import TEXTS
 from engine.core.errors import PruneAuditError, RequestError
-from engine.store.tables import where
+from engine.store.runs import where
 from engine.tracks.text_classifiers.metrics import BORKAN, BorkanMeasure
 
 CLASSES = ["kind", "insulting"]

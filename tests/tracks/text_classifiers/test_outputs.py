@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from engine.core.errors import RequestError
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.models.load_text_classifier import load_text_classifier, probabilities_of
 from engine.tracks.text_classifiers.request import validate_text
 from tests.classifiers.test_outputs import accuracy, evaluated

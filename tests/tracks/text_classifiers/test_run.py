@@ -14,8 +14,7 @@ import pytest
 from engine.audit.verification import verify_run
 from engine.core.errors import Cancelled, RequestError
 from engine.core.types import HeadMask, Hooks
-from engine.store.runs import Run, Store
-from engine.store.tables import unpack, where
+from engine.store.runs import Run, Store, unpack, where
 from engine.surgery import agreement as equivalence
 from engine.surgery.agreement import Agreement
 from engine.surgery.filters.graph import with_weights

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.tracks.text_classifiers.request import TextRequest
 from tests.tiny import CLASSES, build
 

@@ -25,12 +25,11 @@ from engine.classifiers.images.dense import (
     stepper,
 )
 from engine.core.errors import MaskError
-from engine.core.ids import rng
-from engine.core.types import Values, digest_of
+from engine.core.types import Values, digest_of, rng
 from engine.models.load_image_classifier import Classifier
-from engine.store.tables import curve_arrays, pack, within
+from engine.store.runs import curve_arrays, pack, within
 from engine.surgery.filters.graph import COUNTED, cut_filters, filter_graph, gated, with_weights
-from engine.tracks.fair_training.context import CORNERS, FairContext, FairSettings, FairShard, Look
+from engine.tracks.fair_training.context import CORNERS, FairContext, FairShard, Look
 from engine.tracks.fair_training.methods.base import (
     ACCURACY,
     FILTERS,
@@ -200,10 +199,6 @@ def some_test_rows(context: FairContext) -> np.ndarray:
     )
 
 
-def _usual(settings: FairSettings) -> bool:
-    return settings.tolerance == 0.0 and settings.notion == ACCURACY
-
-
 class TrainedModel(Measurement):
     """Array table: weights/… in full shapes, keep and scores [units], curve/…, probabilities [test
     images, classes] of the cut model. Plainly: history, flops, parameters, n_zero, spent,
@@ -230,7 +225,9 @@ class TrainedModel(Measurement):
             # the surrogate is in the curve of every method; a plain one's usual form was there
             # before it had a key
             "fair": (
-                [settings.tolerance, settings.notion] if method.fair or not _usual(settings) else []
+                [settings.tolerance, settings.notion]
+                if method.fair or not (settings.tolerance == 0.0 and settings.notion == ACCURACY)
+                else []
             ),
             "tune_on": settings.tune_on,
             "sparsities": list(settings.sparsities[method.name]) if method.one_descent else [],

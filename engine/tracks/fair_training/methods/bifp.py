@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.core.ids import rng
-from engine.core.types import Setting
+from engine.core.types import Setting, rng
 from engine.surgery.ranking import median_ranks
 from engine.tracks.fair_training.methods.base import (
     FILTERS,

@@ -11,19 +11,16 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
-from engine.core.ids import at_level
-from engine.core.types import Values
+from engine.core.types import Values, at_level
 from engine.report import phrasing
 from engine.report.charts import cost, lookup
 from engine.report.charts.classifier_lookup import trials_said
 from engine.report.charts.kinds import add_series, heading, lines
 from engine.report.charts.panel import Choice, Panel, blank, nothing
-from engine.report.contract import Measure
 from engine.report.palette import Look
 from engine.report.schema import hovers, readable
-from engine.report.tracks import track_of
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.report.tracks import Measure, track_of
+from engine.store.runs import Run, where
 from engine.tracks.fair_training import words as own
 
 # Reading the tables of a run of fair training: methods and their families, levels, seeds,

@@ -9,7 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
-from engine.core.ids import at_level
+from engine.core.types import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.kinds import dots, entry

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from engine.core.errors import PruneAuditError
-from engine.core.ids import key_of, rng
+from engine.core.types import key_of, rng
 from engine.surgery.filters.graph import cut_filters, places_of, put_back
 from engine.tracks.fair_training.methods.base import DEGRADATION, LOOKS, FairJob, Trained
 from engine.tracks.fair_training.training.masked import (

@@ -36,8 +36,7 @@ from engine.data.images.load import ImageSet, look_images
 from engine.report import phrasing
 from engine.report.charts.panel import Choice, Panel, blank
 from engine.report.contents import default_choice
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.store.runs import Run, where
 from engine.tracks.image_classifiers.panels.pw import shares
 from engine.tracks.image_classifiers.panels.speedup import missed, pooled
 from engine.tracks.image_classifiers.request import ImageRequest
@@ -623,7 +622,8 @@ class Squares(Experiment):
         images = _images(ask)
         table = images.table[images.table["split"] == "train"]
         marked = (table[COLUMN] == WITH).to_numpy()
-        own = (table["label"] == _class(images)).to_numpy()
+        # The class that goes with the square: the sixth, as dog in CIFAR-10.
+        own = (table["label"] == min(5, len(images.classes) - 1)).to_numpy()
         unlike = differences({"images": "CIFAR-10"}, {"images": images.name.partition(", ")[0]})
         for said, hits, among, printed in (
             ("square in images of the class", marked & own, own, 0.98),
@@ -676,8 +676,3 @@ def _images(ask: ExperimentAsk) -> ImageSet:
             model, data, ("class", COLUMN), changes=({"name": "artefact"},), max_images=ask.most
         )
     )
-
-
-def _class(images: ImageSet) -> int:
-    """The class that goes with the square: the sixth, as dog in CIFAR-10."""
-    return min(5, len(images.classes) - 1)

@@ -25,7 +25,7 @@ from engine.classifiers.images.dense import (
     validator,
 )
 from engine.models.load_image_classifier import Classifier
-from engine.store.tables import curve_arrays, pack, within
+from engine.store.runs import curve_arrays, pack, within
 from engine.surgery.filters.graph import arrays_of, cut_filters, filter_graph, with_weights
 from engine.tracks.image_classifiers.methods.base import (
     Chosen,

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from engine.core.ids import rng
-from engine.core.types import Setting
+from engine.core.types import Setting, rng
 from engine.surgery.ranking import median_ranks, shares_within
 from engine.tracks.image_classifiers.methods.base import (
     Chosen,

@@ -10,15 +10,14 @@ import numpy as np
 import pandas as pd
 
 from engine.core import words
-from engine.core.ids import at_level
-from engine.core.types import Values
+from engine.core.types import Values, at_level
 from engine.report import phrasing
 from engine.report.charts import bench, by_group, lookup
 from engine.report.charts.heat_map import bar_above
 from engine.report.charts.kinds import add_points, hover
 from engine.report.charts.panel import Choice, Panel, blank
-from engine.report.contract import Bench, Row, Units
 from engine.report.hand_sets import trial_said, trial_split
+from engine.report.tracks import Bench, Row, Units
 from engine.store.runs import Run
 from engine.surgery.named import cut_of, filter_name, filter_units, widths_of, written_filters
 from engine.surgery.named import starts_of as starts
@@ -36,7 +35,8 @@ def bench_map(run: Run, choice: Choice, off: Units) -> Panel:
     lightest; those that are off are empty. A layer goes on in the next row where it is long."""
     table = _table(run, choice, off)
     total, widest = len(table), max(width for _, width in widths_of(run))
-    across = max(NARROWEST, min(_across(total), widest))
+    # Filters in a row of the map.
+    across = max(NARROWEST, min(WIDE if total <= 1000 else 64 if total <= 5000 else 128, widest))
     lines = [-(-width // across) for _, width in widths_of(run)]
     tops = np.cumsum([0, *(line + 0.6 for line in lines)])
     table = table.assign(
@@ -85,11 +85,6 @@ def bench_map(run: Run, choice: Choice, off: Units) -> Panel:
         columns={"filter": in_words(run, "filter")}
     )
     return Panel("bench_map", in_words(run, "Which filters are off?"), answer, figure, shown, note)
-
-
-def _across(total: int) -> int:
-    """Filters in a row of the map."""
-    return WIDE if total <= 1000 else 64 if total <= 5000 else 128
 
 
 def _table(run: Run, choice: Choice, off: Units) -> pd.DataFrame:

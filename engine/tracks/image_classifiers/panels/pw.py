@@ -12,20 +12,17 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
-from engine.core.ids import at_level
-from engine.core.types import Values
+from engine.core.types import Values, at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import DENSE, groups_in_order, paid_most, trials_said
-from engine.report.charts.differences import as_change, verdict_on
+from engine.report.charts.cost import as_change, verdict_on
 from engine.report.charts.kinds import dots, lines, looks_of, remark
 from engine.report.charts.panel import Choice, Panel, nothing, plain, wrapped
-from engine.report.contract import Measure
 from engine.report.palette import Style, series_styles
 from engine.report.schema import hovers, readable
-from engine.report.tracks import track_of
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.report.tracks import Measure, track_of
+from engine.store.runs import Run, where
 from engine.tracks.image_classifiers import words as own
 from engine.tracks.image_classifiers.panels.speedup import (
     PLAIN,

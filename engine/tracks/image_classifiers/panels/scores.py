@@ -7,7 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
-from engine.core.ids import at_level
+from engine.core.types import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import DENSE
@@ -16,8 +16,7 @@ from engine.report.charts.heat_map import bar_above, cells, veil
 from engine.report.charts.kinds import entry, faint, silent
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.report.schema import readable
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.store.runs import Run, where
 from engine.tracks.image_classifiers.words import said as in_words
 from engine.tracks.image_classifiers.words import units_of
 

@@ -12,19 +12,16 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
-from engine.core.ids import at_level
-from engine.core.types import Values
+from engine.core.types import Values, at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import DENSE, axis_note, groups_in_order, paid_most
 from engine.report.charts.kinds import add_points, beside, diagonal, dot, entry, lines
 from engine.report.charts.panel import Choice, Panel, nothing, plain, ratio_axis
-from engine.report.contract import Measure
 from engine.report.palette import Look, Style, pair_style, series_styles
 from engine.report.schema import hovers, readable
-from engine.report.tracks import track_of
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.report.tracks import Measure, track_of
+from engine.store.runs import Run, where
 from engine.tracks.image_classifiers import words as own
 
 # Reading the tables of an image run: arms, their trials, and the groups that may be compared.
@@ -232,7 +229,10 @@ def _stars(
     if wrong.empty:
         return
     rows, colour = wrong.to_dict("records"), choice.theme.alarm
-    texts = [_degenerate_said(run, row) for row in rows]
+    texts = [
+        f"<b>{arm_name(row['base'], row['loss'])}</b>, {row['speedup']:g}×<br>{_wrong(run, row)}"
+        for row in rows
+    ]
     symbols = ["star-open" if row["loss"] == PLAIN else "star" for row in rows]
     x = [row["achieved"] * 2 ** (0.12 if row["loss"] == PW else -0.12) for row in rows]
     y = [room[0] + 0.035 * (room[1] - room[0])] * len(rows)
@@ -243,10 +243,6 @@ def _stars(
         "line": {"width": 1.5, "color": colour},
     }
     add_points(figure, x, y, texts, marker, showlegend=False, cliponaxis=False)
-
-
-def _degenerate_said(run: Run, row: Values) -> str:
-    return f"<b>{arm_name(row['base'], row['loss'])}</b>, {row['speedup']:g}×<br>{_wrong(run, row)}"
 
 
 def _legend(choice: Choice, figure: go.Figure, styles: dict[str, Style]) -> None:

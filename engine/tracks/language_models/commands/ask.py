@@ -93,7 +93,14 @@ def _lines(row: Values) -> list[str]:
     about = f" ({row['subgroup']})" if row["subgroup"] else ""
     at = row["parts_at"]
     where = "word for word the same" if at is None else f"they part at token {at + 1}"
-    likely = [_likely(one) for one in row["next"][:8]] if at is not None else []
+    likely = (
+        [
+            f"{_one_line(one['token'].strip())} {one['dense']:.2f} / {one['pruned']:.2f}"
+            for one in row["next"][:8]
+        ]
+        if at is not None
+        else []
+    )
     return [
         "",
         f"  prompt{about}: {_one_line(row['prompt'])}",
@@ -104,10 +111,6 @@ def _lines(row: Values) -> list[str]:
         ),
         *([f"    next there, dense / pruned: {', '.join(likely)}"] if likely else []),
     ]
-
-
-def _likely(one: Values) -> str:
-    return f"{_one_line(one['token'].strip())} {one['dense']:.2f} / {one['pruned']:.2f}"
 
 
 def _one_line(text: str) -> str:

@@ -13,10 +13,10 @@ from engine.core.files import explained, json_able
 from engine.core.text import one_line
 from engine.core.types import Values
 from engine.report import phrasing
+from engine.report.bundle import write_csv
 from engine.report.charts import lookup
 from engine.report.contents import default_choice
 from engine.report.summary import ends
-from engine.report.tables import write_csv
 from engine.store.runs import Run, find_run
 from engine.tracks.language_models.labels import (
     Sample,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from engine.core.ids import exact_count
+from engine.core.types import exact_count
 
 if TYPE_CHECKING:
     from engine.models.load_language_model import LanguageModel

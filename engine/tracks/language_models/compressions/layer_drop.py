@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, final
 
-from engine.core.ids import exact_count
+from engine.core.types import exact_count
 from engine.tracks.language_models.compressions.base import Compression, Text
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.core.ids import exact_count
+from engine.core.types import exact_count
 from engine.tracks.language_models.compressions.base import Text, Zeroing
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class ByRank(Zeroing):
         """True where a weight becomes zero; ties go to the earlier one."""
         import torch
 
-        from engine.core.ids import rng
+        from engine.core.types import rng
 
         if self.uses_seed:
             order = torch.from_numpy(rng("random weights", *key).permutation(weight.numel()))

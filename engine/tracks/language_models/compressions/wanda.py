@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.core.ids import exact_count
+from engine.core.types import exact_count
 from engine.tracks.language_models.compressions.base import Text, Zeroing
 
 if TYPE_CHECKING:

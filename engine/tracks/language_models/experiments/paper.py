@@ -23,14 +23,12 @@ from engine.audit.experiments import (
 from engine.audit.request import Request
 from engine.core import words
 from engine.core.errors import Fault
-from engine.core.ids import exact_count
-from engine.core.types import AXES, Decoding, Values
+from engine.core.types import AXES, Decoding, exact_count
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contents import default_choice
 from engine.stats import reliability
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.store.runs import Run, where
 from engine.tracks.language_models.evidence import per_cent, seeds_drawn
 from engine.tracks.language_models.panels.along_sparsity import (
     bias_along_sparsity,
@@ -178,7 +176,9 @@ def unlike_paper(run: Run, models: Sequence[str]) -> str:
             "seeds": str(seeds_drawn(meta)),
             "top_k": str(request["top_k"]),
             "effects of heads": f"by {request['estimator']}",
-            "validation prompts": _validation_prompts(meta),
+            "validation prompts": PUBLISHED_SPLIT
+            if meta["prompts"].get("own_split")
+            else "whole templates, a fifth",
             "validation text": (
                 "a file of its own"
                 if request.get("validation_corpus")
@@ -186,10 +186,6 @@ def unlike_paper(run: Run, models: Sequence[str]) -> str:
             ),
         },
     )
-
-
-def _validation_prompts(meta: Values) -> str:
-    return PUBLISHED_SPLIT if meta["prompts"].get("own_split") else "whole templates, a fifth"
 
 
 def _aim(run: Run) -> str:

@@ -10,19 +10,16 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
-from engine.core.ids import at_level, is_level
-from engine.core.types import Values
+from engine.core.types import Values, at_level, is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
 from engine.report.charts.kinds import BELOW, lines
 from engine.report.charts.metric_curve import Curve, along, pooled, rows_along, seeds_note
 from engine.report.charts.panel import Choice, Panel, needs_log, nothing, plain, scale
-from engine.report.contract import Chance, Measure
 from engine.report.schema import hovers, readable
-from engine.report.tracks import track_of
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.report.tracks import Chance, Measure, track_of
+from engine.store.runs import Run, where
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.evidence import LEVEL, differences, per_cent, rank_p, ranks
 from engine.tracks.language_models.request import CONTROLLED, SEARCH

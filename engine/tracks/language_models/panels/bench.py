@@ -12,17 +12,15 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
-from engine.core.ids import is_level
-from engine.core.types import POOLED, Values
+from engine.core.types import POOLED, Values, is_level
 from engine.report import phrasing
 from engine.report.charts import bench, lookup
 from engine.report.charts.kinds import lines, looks_of
 from engine.report.charts.panel import Choice, Panel, nothing
-from engine.report.contract import Bench
 from engine.report.hand_sets import tried_said, tried_variant
 from engine.report.schema import hovers
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.report.tracks import Bench
+from engine.store.runs import Run, where
 from engine.surgery.named import units_of, written_heads
 from engine.tracks.language_models.panels.heads import (
     critical_units,
@@ -84,7 +82,10 @@ def on_validation(run: Run, choice: Choice, off: tuple[int, ...]) -> Panel | Non
     where it was not."""
     variant = tried_variant(run, off, cut_of)
     rows = (
-        [lookup.result(run, variant, metric, axis, VALIDATION) for metric, axis in _shown(choice)]
+        [
+            lookup.result(run, variant, metric, axis, VALIDATION)
+            for metric, axis in ((f"bias:{choice.reading}", choice.measured), ("perplexity", ""))
+        ]
         if variant
         else []
     )
@@ -116,10 +117,6 @@ def on_validation(run: Run, choice: Choice, off: tuple[int, ...]) -> Panel | Non
     return Panel(
         "on_validation", "Does it do what was predicted?", answer, None, pd.DataFrame(table), note
     )
-
-
-def _shown(choice: Choice) -> tuple[tuple[str, str], ...]:
-    return (f"bias:{choice.reading}", choice.measured), ("perplexity", "")
 
 
 def _predicted_columns(guess: Guess) -> dict[str, float]:

@@ -19,11 +19,10 @@ from engine.report.charts.by_group import ByGroup, dumbbell
 from engine.report.charts.flips import flipped_said
 from engine.report.charts.kinds import row_range
 from engine.report.charts.panel import Choice, Panel, nothing
-from engine.report.contract import Benchmarks, Changed, Flips, Measure
 from engine.report.schema import group_or, readable
+from engine.report.tracks import Benchmarks, Changed, Flips, Measure
 from engine.stats.clustered import MISSED
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.store.runs import Run, where
 from engine.tracks.language_models.benchmarks.base import (
     PREFIX,
     Metric,

@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.errors import RequestError, unknown
-from engine.core.ids import exact_count, is_level
+from engine.core.types import exact_count, is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning

@@ -11,8 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
-from engine.core.ids import exact_count, rng
-from engine.core.types import Values
+from engine.core.types import Values, exact_count, rng
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning

@@ -10,8 +10,7 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.errors import RequestError, unknown
-from engine.core.ids import is_level
-from engine.core.types import POOLED, Values
+from engine.core.types import POOLED, Values, is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
@@ -20,8 +19,7 @@ from engine.report.charts.kinds import entry, silent
 from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.schema import hovers, readable
 from engine.stats.pareto import HEAVY
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.store.runs import Run, where
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.arms import is_arm
 from engine.tracks.language_models.selection.base import critical_heads

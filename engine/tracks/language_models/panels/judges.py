@@ -17,8 +17,7 @@ from engine.report.charts.kinds import dots, looks_of
 from engine.report.charts.panel import Choice, Panel, nothing, plain
 from engine.report.schema import hovers, readable
 from engine.stats.labels import FEWEST, KINDS, TIMES
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.store.runs import Run, where
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.benchmarks.base import PREFIX
 from engine.tracks.language_models.labels import ALL, GAP, Told, kept, told

@@ -25,8 +25,7 @@ from engine.report.charts.reliability_parts import (
 )
 from engine.report.schema import hovers, readable
 from engine.stats.reliability import SMALL, Repeats, repeats_of, small_effects, spearman_brown
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.store.runs import Run, where
 from engine.tracks.language_models.evidence import transfer_text
 from engine.tracks.language_models.published_scores import PublishedScores
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from engine.report.charts import lookup
 from engine.report.charts.by_group import ByGroup, by_group, levelling_down
 from engine.report.charts.panel import Choice, Panel
-from engine.report.contract import Measure
+from engine.report.tracks import Measure
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.summary import group_warning

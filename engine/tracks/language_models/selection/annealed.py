@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.core.errors import Fault
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.tracks.language_models.selection.base import Ballot, SelectionMethod, selection_method
 
 CHAINS, STEPS = 100, 100

@@ -12,7 +12,7 @@ import pandas as pd
 
 from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, unknown
-from engine.core.ids import exact_count, key_of
+from engine.core.types import exact_count, key_of
 from engine.surgery.heads.replay import Shape
 from engine.surgery.ranking import best
 from engine.tracks.language_models.bias import combine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.surgery.ranking import best
 from engine.tracks.language_models.scores.base import score_methods
 from engine.tracks.language_models.selection.base import Ballot, SelectionMethod

@@ -22,8 +22,8 @@ from engine.audit.command_line import (
 from engine.core.errors import Fault, RequestError
 from engine.core.files import json_able, writable, write_whole
 from engine.core.types import Hooks, Values
+from engine.report.bundle import write_csv
 from engine.report.phrasing import percent
-from engine.report.tables import write_csv
 from engine.store.runs import EMBEDDED, Run, Store, find_run
 from engine.tracks.text_classifiers.request import TextRequest
 
@@ -112,7 +112,7 @@ def _write(
 ) -> None:
     """The table as CSV, or with the chart as one page."""
     from engine.report.charts.panel import Choice
-    from engine.report.experiment_page import page_html
+    from engine.report.report import page_html
     from engine.tracks.text_classifiers.panels.universal import universal_panel
 
     if out.suffix.lower() != ".html":

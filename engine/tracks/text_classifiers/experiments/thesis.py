@@ -31,8 +31,7 @@ from engine.data.texts.glue import GLUE_TASKS, key_of_name
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contents import default_choice
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.store.runs import Run, where
 from engine.tracks.text_classifiers.embedded import REMARKS
 from engine.tracks.text_classifiers.panels.curve import tickets_curve, tickets_table
 from engine.tracks.text_classifiers.panels.importance import importance, importance_maps

@@ -15,11 +15,10 @@ import torch
 from engine.classifiers.audit import EachAlone
 from engine.classifiers.groups import cross_entropy
 from engine.core.errors import PruneAuditError
-from engine.core.ids import rng
-from engine.core.types import Values
+from engine.core.types import Values, rng
 from engine.models import runtime
 from engine.models.load_text_classifier import TextClassifier, probabilities_of
-from engine.store.tables import pack
+from engine.store.runs import pack
 from engine.surgery.heads.mask import gated, masked
 from engine.tracks.text_classifiers.context import TEST, TRAIN, TextContext, TextShard
 from engine.tracks.text_classifiers.scores.base import head_importance, in_batches, settings_of

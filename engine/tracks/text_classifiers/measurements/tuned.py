@@ -14,7 +14,7 @@ from engine.audit.measurements import latency_row, paired_latency
 from engine.classifiers.audit import EachAlone
 from engine.core.errors import MaskError
 from engine.models.load_text_classifier import TextClassifier
-from engine.store.tables import pack
+from engine.store.runs import pack
 from engine.surgery.agreement import agree_on_texts
 from engine.surgery.filters.graph import arrays_of
 from engine.surgery.heads.mask import cut

@@ -15,8 +15,8 @@ from engine.report.charts import bench, by_group
 from engine.report.charts.heat_map import head_grid, mark
 from engine.report.charts.kinds import hover
 from engine.report.charts.panel import Choice, Panel
-from engine.report.contract import Bench, Units
 from engine.report.hand_sets import trial_said, trial_split
+from engine.report.tracks import Bench, Units
 from engine.store.runs import Run
 from engine.surgery.named import units_of, written_heads
 from engine.tracks.text_classifiers.growing import (

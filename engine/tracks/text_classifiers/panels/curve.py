@@ -12,8 +12,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
-from engine.core.ids import at_level
-from engine.core.types import Values
+from engine.core.types import Values, at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.by_group import ByGroup, dumbbell, pairs, shown
@@ -21,12 +20,10 @@ from engine.report.charts.classifier_lookup import trials_said
 from engine.report.charts.heat_map import table_map
 from engine.report.charts.kinds import DASHES, heading, lines, looks_of
 from engine.report.charts.panel import Choice, Panel, nothing, plain, wrapped
-from engine.report.contract import Measure
 from engine.report.palette import Style, quiet
 from engine.report.schema import group_or, hovers, readable
-from engine.report.tracks import track_of
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.report.tracks import Measure, track_of
+from engine.store.runs import Run, where
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels.survival import (
     LOST,

@@ -13,12 +13,11 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.errors import RequestError, unknown
-from engine.core.ids import at_level
-from engine.core.types import POOLED, Values
+from engine.core.types import POOLED, Values, at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_said
-from engine.report.charts.differences import BY_CHANCE, MAX_Q, as_change, direction, q_said
+from engine.report.charts.cost import BY_CHANCE, MAX_Q, as_change, direction, q_said
 from engine.report.charts.heat_map import Scale, head_grid, mark, matrix_figure
 from engine.report.charts.kinds import dots, lines, looks_of, points
 from engine.report.charts.panel import Choice, Panel, nothing, wrapped
@@ -31,11 +30,10 @@ from engine.report.charts.reliability_parts import (
     row_of,
     shown,
 )
-from engine.report.contract import Measure
 from engine.report.schema import group_or, hovers, readable
+from engine.report.tracks import Measure
 from engine.stats.reliability import repeats_of, set_overlap
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.store.runs import Run, where
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels.survival import (
     PRETRAINED,

@@ -19,8 +19,7 @@ from engine.report.charts.heat_map import Scale, head_grid, map_scale, mark, tok
 from engine.report.charts.kinds import points
 from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.charts.where_it_looks import SIDES
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.store.runs import Run, where
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels.survival import (
     PRETRAINED,

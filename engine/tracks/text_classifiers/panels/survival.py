@@ -15,8 +15,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
-from engine.core.ids import at_level, is_level
-from engine.core.types import Values
+from engine.core.types import Values, at_level, is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import DENSE, repeats, trials_of, trials_said
@@ -25,13 +24,11 @@ from engine.report.charts.kinds import hover, lines
 from engine.report.charts.lookup import remembered
 from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.charts.reliability_parts import chance_said, overlap_row
-from engine.report.contract import Measure
 from engine.report.palette import Style
 from engine.report.schema import hovers, readable
-from engine.report.tracks import track_of
+from engine.report.tracks import Measure, track_of
 from engine.stats.reliability import SetOverlap, cross_overlap, set_overlap
-from engine.store.runs import Run
-from engine.store.tables import where
+from engine.store.runs import Run, where
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.tables import by_spread_only
 

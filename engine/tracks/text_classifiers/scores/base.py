@@ -18,8 +18,7 @@ import numpy as np
 from engine.audit.fields import setting_faults
 from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, unknown
-from engine.core.ids import rng
-from engine.core.types import Setting, Values
+from engine.core.types import Setting, Values, rng
 from engine.stats.clustered import TAILS
 
 if TYPE_CHECKING:  # these load torch; stating what to do must not

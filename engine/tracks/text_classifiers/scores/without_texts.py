@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.core.ids import rng
+from engine.core.types import rng
 from engine.tracks.text_classifiers.scores.base import (
     HeadImportance,
     ImportanceOfTexts,
