@@ -63,7 +63,7 @@ def _head(run: Run, choice: Choice, variant: Mapping[str, Any], said: Verdict) -
     )
     day = str(run.meta["created"])[:10]
     return (
-        f"<p class=kicker>{words.PRODUCT}: {escape(run.meta['title'])}, {escape(day)}</p>"
+        f"<p class=kicker>{words.PRODUCT}: {escape(lookup.title_of(run))}, {escape(day)}</p>"
         f"<h1>{escape(said.audited)}</h1><p class=small>{escape(phrasing.sentence(about))}</p>"
     )
 

@@ -57,7 +57,7 @@ def report_html(
         look = "part charts" if key == "model" or key.startswith("axis-") else "part"
         head = f'<section class="{look}" id="{key}"><h2>{escape(title)}</h2>'
         body.append(f"{head}{part}</section>")
-    return document(f"{run.meta['title']}: {words.PRODUCT} report", "\n".join(body), figures)
+    return document(f"{lookup.title_of(run)}: {words.PRODUCT} report", "\n".join(body), figures)
 
 
 def _parts(

@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.core.text import visible
 from engine.report import story
+from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
 from engine.report.figures import figure_image, larger, one_browser
 from engine.report.tracks import track_of
@@ -33,7 +34,7 @@ def slides(run: Run, choice: Choice) -> bytes:
 
     deck = Presentation()
     deck.slide_width, deck.slide_height = Inches(WIDE), Inches(HIGH)
-    deck.core_properties.title = _said(str(run.meta["title"]))
+    deck.core_properties.title = _said(lookup.title_of(run))
     with one_browser():
         for name in story.TITLES:
             told = story.step(run, choice, name)
