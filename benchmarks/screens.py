@@ -38,6 +38,12 @@ COUNTED = (PROJECT / "benchmarks" / "screens.js").read_text(encoding="utf-8")
 SIZES = ((1920, 1080), (1440, 900), (1280, 720))
 """Windows that every slide fits: pixels wide and high."""
 MISFIT = (PROJECT / "benchmarks" / "slides.js").read_text(encoding="utf-8")
+OPEN = """() => {
+  const closed = [...document.querySelectorAll(
+    '[data-testid=stMainBlockContainer] details:not([open]) > summary')];
+  closed.forEach(one => one.click());
+  return closed.length;
+}"""
 SETTLED = """
 ([quiet, limit]) => new Promise(done => {
   const begun = performance.now(), app = () => document.querySelector('[data-testid=stApp]');
@@ -88,6 +94,7 @@ class Screen:
     faults: list[axe.Fault] = field(default_factory=list)
     pale: list[str] = field(default_factory=list)
     overlaps: list[str] = field(default_factory=list)
+    opened: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     shot: bytes = b""
 
@@ -107,6 +114,7 @@ class Screen:
             Measure(f"{name}: serious axe violations", len(self.faults), "elements", 0),
             Measure(f"{name}: contrast faults", self.contrast, "texts", 0),
             Measure(f"{name}: labels over each other", len(self.overlaps), "labels", 0),
+            Measure(f"{name}: wrong where all is open", len(self.opened), "faults", 0),
             Measure(f"{name}: errors in the console", len(self.errors), "errors", 0),
         ]
 
@@ -253,8 +261,20 @@ def settle(page: Any) -> float:
 def measured(page: Any, name: str, look: Look, seconds: float) -> Screen:
     page.evaluate("() => document.querySelector('[data-testid=stMain]').scrollTo(0, 0)")
     shot = page.screenshot()
-    return Screen(
+    made = Screen(
         name, look, seconds=seconds, faults=axe.faults(page), shot=shot, **page.evaluate(COUNTED)
+    )
+    made.opened = unfolded(page)
+    return made
+
+
+def unfolded(page: Any) -> list[str]:
+    """What breaks, and labels that lie over each other, once every fold of a page is open."""
+    while page.evaluate(OPEN):
+        settle(page)
+    return (
+        page.locator("[data-testid=stException]").all_inner_texts()
+        + page.evaluate(COUNTED)["overlaps"]
     )
 
 
@@ -287,6 +307,7 @@ def print_table(screens: Sequence[Screen]) -> None:
     for kind, what in (
         ("pale", "pale in a chart"),
         ("overlaps", "labels over each other"),
+        ("opened", "where all is open"),
         ("errors", "error in the console"),
     ):
         for text, times in Counter(

@@ -92,7 +92,9 @@ def with_interval(
 
 def correlation(value: float) -> str:
     """A correlation, or another number from −1 to 1, with two decimals."""
-    return number(value) if math.isnan(value) else f"{value:.2f}".replace("-", MINUS)
+    if math.isnan(value):
+        return number(value)
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", MINUS)  # no negative zero
 
 
 def percent(share: float) -> str:

@@ -85,7 +85,7 @@ def _head(run: Run, choice: Choice, variant: Values, said: Verdict) -> str:
     )
     day = str(run.meta["created"])[:10]
     return (
-        f"<p class=kicker>{words.PRODUCT}: {escape(run.meta['title'])}, {escape(day)}</p>"
+        f"<p class=kicker>{words.PRODUCT}: {escape(lookup.title_of(run))}, {escape(day)}</p>"
         f"<h1>{escape(said.audited)}</h1><p class=small>{escape(phrasing.sentence(about))}</p>"
     )
 
@@ -164,7 +164,7 @@ def report_html(
         look = "part charts" if key == "model" or key.startswith("axis-") else "part"
         head = f'<section class="{look}" id="{key}"><h2>{escape(title)}</h2>'
         body.append(f"{head}{part}</section>")
-    return document(f"{run.meta['title']}: {words.PRODUCT} report", "\n".join(body), figures)
+    return document(f"{lookup.title_of(run)}: {words.PRODUCT} report", "\n".join(body), figures)
 
 
 def _parts(

@@ -198,7 +198,7 @@ def slides(run: Run, choice: Choice) -> bytes:
 
     deck = Presentation()
     deck.slide_width, deck.slide_height = Inches(WIDE), Inches(HIGH)
-    deck.core_properties.title = _said(str(run.meta["title"]))
+    deck.core_properties.title = _said(lookup.title_of(run))
     with one_browser():
         for name in TITLES:
             told = step(run, choice, name)

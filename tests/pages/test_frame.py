@@ -92,3 +92,10 @@ def test_every_page_is_drawn_in_the_frame():
     for page in PAGES:
         body = ast.parse((ROOT / "pages" / f"{page}.py").read_text(encoding="utf-8")).body
         assert re.match(r"(frame\.)?draw_page\(", ast.unparse(body[-1])), page
+
+
+def test_words_of_a_disabled_primary_button_are_not_written_in_the_colour_of_its_paper():
+    """ "Measure on validation prompts" was an empty box where it could not be asked for."""
+    style = (ROOT / "assets" / "style.css").read_text(encoding="utf-8")
+    (rule,) = re.findall(r"^(button.*) \{ color: var\(--pa-on-primary\)", style, re.MULTILINE)
+    assert all(":not(:disabled)" in one for one in re.split(r", (?=button)", rule))

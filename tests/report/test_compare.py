@@ -128,6 +128,14 @@ def test_titles_are_told_once(store):
     assert "; audit 3: " in compare.compare_runs(three, PLAIN).said, "numbered as they were chosen"
 
 
+def test_a_title_names_its_axes_in_words(store, tmp_path):
+    """ "demo-gpt2: gender_and_sex" stood below its own name in words."""
+    asked = {"axes": ["gender_and_sex"]}
+    run = described(store.open("same"), tmp_path, request=asked)
+    run.meta["title"] = "model: gender_and_sex"
+    assert compare.titles([run]) == ["model: gender and sex"]
+
+
 def test_settings_are_in_words(store, tmp_path):
     runs = [store.open("fair"), store.open("elsewhere")]
     table = compare.settings_table(runs).set_index("Setting")

@@ -107,6 +107,12 @@ def test_a_change_that_is_mere_noise_is_said_as_none_with_the_half_width_of_its_
     assert phrasing.number(-0.000291) == "−0.0003"
 
 
+def test_no_correlation_is_a_negative_zero():
+    """ "ICC −0.00" stood on the page Reliability."""
+    said = [phrasing.correlation(value) for value in (-0.001, 0.0, -0.3)]
+    assert said == ["0.00", "0.00", "−0.30"]
+
+
 def test_listing_shortens():
     assert phrasing.listing("ab") == "a and b"
     assert phrasing.listing("abcd", 3) == "a, b and 2 more"

@@ -176,7 +176,7 @@ def _plain(value: Any) -> str:
 
 def titles(runs: Sequence[Run]) -> list[str]:
     """Titles; the id instead where two are equal."""
-    titles = [run.meta["title"] for run in runs]
+    titles = list(map(lookup.title_of, runs))
     return [
         title if titles.count(title) == 1 else run.id
         for title, run in zip(titles, runs, strict=True)

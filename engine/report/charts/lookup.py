@@ -240,6 +240,11 @@ def groups_of(
     return rows[rows["split"] == split]
 
 
+def title_of(run: Run) -> str:
+    """A run's title with its axes in words."""
+    return words.title_said(run.meta["title"], run.meta["request"]["axes"])
+
+
 def cut_units(variant: Values) -> list[int]:
     return [int(unit) for unit in json.loads(variant["cut"])]
 

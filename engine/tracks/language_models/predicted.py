@@ -139,13 +139,14 @@ def predicted(run: Run, units: Sequence[int], axis: str) -> Prediction:
     units, bias = tuple(sorted(units)), f"bias:{run.meta['request']['reading']}"
     level, text = (_dense(run, *what) for what in ((bias, axis), ("perplexity",)))
     bias_scale, text_scale = scales(run, axis)
-    change, log = bias_scale.guess(units), text_scale.guess(units)
+    least, log = np.maximum(-level, bias_scale.guess(units)), text_scale.guess(units)
+    change = Guess(*least.tolist())  # a bias falls to zero at most
     groups = {group: scale.guess(units) for group, scale in group_scales(run, axis).items()}
     return Prediction(
         axis,
         units,
         change,
-        Guess(*np.maximum(0.0, level + np.array(change)).tolist()),
+        Guess(*(level + end for end in change)),
         Guess(*(text * math.exp(end) for end in log)),
         pd.DataFrame([(name, *guess) for name, guess in groups.items()], columns=["group", *LEVEL]),
         len(bias_scale.missed),

@@ -74,6 +74,7 @@ def test_effects_add_up_and_an_audit_with_too_few_sets_says_how_wide_it_guesses(
     wide = WIDE * 0.3 + 2 * 0.07 + MISSES * 0.05
     assert found.change.high == pytest.approx(-0.25 + wide)
     assert found.bias.low == 0.0  # a bias is never below 0
+    assert found.change.low == -0.5  # nor falls by more than it was
     assert found.perplexity.value == pytest.approx(14)
     beside = predicted(run_of(tmp_path / "more"), (0, 1, 2, 3), "a")  # half of these were measured
     assert beside.change.value == pytest.approx(-0.25 + 0.05 / 4)
