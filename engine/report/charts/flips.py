@@ -150,7 +150,10 @@ def _certain(found: Flips) -> str:
         phrasing.percent(round(float((_moved(part) != 0).mean()), 3))
         for part in (found.table[sure], found.table[~sure])
     ]
-    return f"Of the surer half before the cut, {shares[0]} flipped; of the other, {shares[1]}."
+    return (
+        f"Of the half that was surest before the cut, {shares[0]} flipped;"
+        f" of the other half, {shares[1]}."
+    )
 
 
 def _figure(choice: Choice, found: Flips, table: pd.DataFrame) -> go.Figure | None:
