@@ -78,6 +78,27 @@ def test_masked_parameters_are_gates_are_really_cut(name):
     assert (held.bare is not None) == (name == "resnet56")
 
 
+@pytest.mark.parametrize("name", [SMALL, "resnet20", "mobilenet_v2"])
+def test_masked_equals_gates_while_training_too(name):
+    """Batch norm then takes its numbers from the batch; running statistics move alike."""
+    one, two = small(name), small(name)
+    graph = filter_graph(one)
+    keep = torch.as_tensor(some_mask(graph)).double()
+    images = some_images(one, 4)
+    for model in (one.model, two.model):
+        model.double().train()
+        for module in model.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0
+    with torch.no_grad():
+        found, _ = masked_filters_of(one.model, graph).forward(images, keep)
+        with gated(two.model, graph, keep):
+            other = two.model(images)
+    assert torch.allclose(found, other, rtol=1e-9, atol=1e-9)
+    for name, value in state(one.model).items():
+        assert torch.allclose(value, state(two.model)[name], rtol=1e-9, atol=1e-9), name
+
+
 def test_no_mask_is_the_model_itself():
     whole = tiny()
     images = whole.prepared(some_pixels(3, 8))
@@ -154,6 +175,18 @@ def test_baked_leaves_nothing_behind_even_after_an_exception(training):
     )
 
 
+def test_a_filter_that_was_masked_comes_back_as_it_was():
+    """Latent parameters are not multiplied away."""
+    whole = tiny()
+    held = masked_filters_of(whole.model, filter_graph(whole))
+    images = whole.prepared(some_pixels(2, 8))
+    with torch.no_grad():
+        first = held.forward(images, torch.ones(7))[0]
+        with held.baked(torch.zeros(7)):
+            pass
+        assert torch.equal(held.forward(images, torch.ones(7))[0], first)
+
+
 def test_a_batch_norm_without_parameters_is_gated_by_a_hook():
     model = TwoConvs()
     model.bn2 = torch.nn.BatchNorm2d(4, affine=False)
@@ -196,6 +229,30 @@ def test_the_gradient_of_the_mask_is_that_of_the_finite_difference(units, make):
         with torch.no_grad():
             slope = float(answer(ends[0]) - answer(ends[1])) / 2e-6
         assert leaf.grad[unit].item() == pytest.approx(slope, rel=1e-5, abs=1e-7)
+
+
+def test_the_gradient_of_a_mask_is_theta_times_the_gradient_of_z_summed_over_the_unit():
+    """What the upper level adds its implicit term to. Cut ones are almost 0, so that the ReLU
+    behind them is open."""
+    whole = tiny()
+    whole.model.bn2.bias += 2.0  # every filter speaks
+    graph = filter_graph(whole)
+    held = masked_filters_of(whole.model, graph)
+    mask = torch.tensor([1.0, 0, 1, 1, 0, 1, 1]).clamp(min=ALMOST).requires_grad_(True)
+    logits, z = held.forward(whole.prepared(some_pixels(3, 8)), mask)
+    for value in z.values():
+        value.retain_grad()
+    logits[:, 0].sum().backward()
+    values = dict(whole.model.named_parameters())
+    by_hand = torch.zeros(7)
+    by_hand[:3] = (values["conv1.weight"] * z["conv1.weight"].grad).sum(dim=(1, 2, 3))
+    by_hand[:3] += values["conv1.bias"] * z["conv1.bias"].grad
+    by_hand[3:] = (
+        values["bn2.weight"] * z["bn2.weight"].grad + values["bn2.bias"] * z["bn2.bias"].grad
+    )
+    assert torch.allclose(mask.grad, by_hand, rtol=1e-4, atol=1e-6) and mask.grad[4].abs() > 1e-3
+    each = {name: values[name].detach() * value.grad for name, value in z.items()}
+    assert torch.allclose(held.sums(each), by_hand, rtol=1e-4, atol=1e-6)
 
 
 def test_leaves_and_hooks_together_hold_the_whole_gradient_of_the_mask():
@@ -252,6 +309,22 @@ def test_squared_norms_by_hand():
     assert torch.allclose(found, torch.cat([first, second]))
     weights = masked_weights_of(model)
     assert torch.allclose(weights.flat()[:9], model.conv1.weight.flatten() ** 2)
+
+
+@pytest.mark.parametrize(
+    ("scores", "count", "blocks", "expected"),
+    [
+        ([0.1, 0.9, 0.5, 0.7], 2, [0, 0, 0, 0], [0, 1, 0, 1]),
+        ([0.5, 0.5, 0.5, 0.5], 2, [0, 0, 0, 0], [1, 1, 0, 0]),  # ties: the first
+        ([0.1, 0.2, 0.8, 0.9], 2, [0, 0, 1, 1], [0, 1, 0, 1]),  # one of each block
+        ([0.1, 0.1, 0.8, 0.9], 3, [0, 0, 1, 1], [1, 0, 1, 1]),  # ties within a block: the first
+        ([0.1, 0.2, 0.8, 0.9], 4, [0, 0, 1, 1], [1, 1, 1, 1]),
+        ([-1.0, 0.0, -2.0], 1, [0, 0, 0], [0, 1, 0]),
+        ([0.3, 0.1, 0.2, 0.9, 0.8], 3, [0, 1, 2, 2, 2], [1, 1, 0, 1, 0]),
+    ],
+)
+def test_the_best_by_hand(scores, count, blocks, expected):
+    assert best(np.array(scores), count, np.array(blocks)).astype(int).tolist() == expected
 
 
 @pytest.mark.parametrize("seed", range(5))

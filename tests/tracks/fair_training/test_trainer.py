@@ -119,6 +119,10 @@ def test_a_finished_phase_is_found_and_not_repeated(save_always):
     assert len(asked) == once("lottery")[1] - 2 * ITERATIONS - 2
 
 
+def test_without_keeping_it_is_the_same(save_always):
+    assert same_numbers(trained("bifp-str")[0], trained("bifp-str", keep=Keeps())[0])
+
+
 def test_what_the_rarely_kept_state_repeats_is_the_same(monkeypatch):
     """Killed two steps after the last state was kept: those steps are taken again."""
     monkeypatch.setattr(module, "SAVE_EVERY", -1.0)
@@ -156,6 +160,20 @@ def test_a_loss_that_is_no_number_names_phase_and_step_and_keeps_what_was_kept(n
     assert same_numbers(trained(name)[0], trained(name, keep=keeps)[0])  # and goes on from there
 
 
+def test_a_loss_that_is_no_number_in_a_later_phase_leaves_the_earlier_one(save_always):
+    keeps, job = Keeps(), None
+
+    def poison(done: int, total: int) -> None:
+        if done == total:
+            job.targets.weights[:] = float("nan")
+
+    job = fair_job("fp", keep=keeps, step=poison)
+    with pytest.raises(PruneAuditError, match="step 1 of phase 'plain'"):
+        list(fair_method("fp").train(job))
+    assert keeps.held == ["fair"] and keeps.phases["fair"].state["done"]
+    assert same_numbers(trained("fp")[0], trained("fp", keep=keeps)[0])
+
+
 def test_a_loss_that_is_no_number_in_the_mask_update_names_its_step():
     """The batch of the mask comes after the third of the weights."""
     job = fair_job("bifp-str")
@@ -181,6 +199,13 @@ def test_a_gradient_of_the_mask_that_is_no_number_stops(save_always):
     ):
         list(fair_method("bifp-uns").train(job))
     assert keeps.held == []
+
+
+def test_a_rate_far_too_high_ends_with_a_reason():
+    job = fair_job("fpgm", iterations=30)
+    job = replace(job, recipe=replace(job.recipe, rate=1e30, schedule="constant"))
+    with pytest.raises(PruneAuditError, match=r"phase 'plain'"):
+        list(fair_method("fpgm").train(job))
 
 
 @EACH
@@ -446,11 +471,43 @@ def test_the_mask_learns_every_so_many_steps_and_settles():
     assert updates(1, 1.0) == [0] * 8
 
 
+def test_a_fixed_mask_is_never_changed_by_weights_that_train():
+    one = trained("fpgm")[0]
+    assert np.array_equal(one.keep, trained("fpgm", iterations=1)[0].keep)
+
+
 def test_the_result_shares_no_memory_with_the_model():
     classifier = small_model()
     one = list(fair_method("fpgm").train(fair_job("fpgm", classifier=classifier)))[0]
     mine = {value.data_ptr() for value in classifier.model.state_dict().values()}
     assert not any(value.data_ptr() in mine for value in one.weights.values())
+
+
+def test_no_iterations_change_nothing():
+    classifier = small_model()
+    trainer = Trainer(
+        job_of_trainer(classifier, keep=(keeps := Keeps())), unmasked(classifier.model)
+    )
+    trainer.run("nothing", 0, 1.0)
+    found = trainer.result(0.0, zeros=False)
+    start = small_model().model.state_dict()
+    assert all(torch.equal(found.weights[name], start[name]) for name in start)
+    assert found.curve == [] and found.spent["iterations"] == 0 and keeps.held == []
+
+
+def test_the_degradation_notion_has_another_gap_than_accuracy():
+    rows = {
+        notion: trained("dense-fair", notion=notion)[0].curve
+        for notion in ("accuracy", "degradation")
+    }
+    first = {notion: found[0] for notion, found in rows.items()}
+    assert first["accuracy"]["loss"] == first["degradation"]["loss"]
+    assert first["accuracy"]["surrogate_gap"] != first["degradation"]["surrogate_gap"]
+
+
+def test_without_any_memory_of_groups_the_gap_is_still_measured():
+    """A plain method has no λ, but its curve says how large the gap is."""
+    assert all(math.isfinite(row["surrogate_gap"]) for row in trained("fpgm")[0].curve)
 
 
 QUICK = ("mobilenet_v2", "resnet20")
