@@ -5,7 +5,7 @@ Nothing is trained for the set itself: every seed's full model answers with the 
 arms that train nothing again. Full models that neither the run nor the store holds are fine-tuned
 again first, as the audit did it. A set is tried on validation texts, or on training texts where the
 task has none, before it is measured on test texts. What comes out is an addition to the run
-(engine/store/additions.py). No torch until something is measured.
+(engine/store/runs.py). No torch until something is measured.
 """
 
 from __future__ import annotations

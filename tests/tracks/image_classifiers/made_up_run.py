@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from engine.tracks.image_classifiers.tables import DIFFERENCE_COLUMNS
 
 from engine.classifiers.groups import Arm, arm_difference
 from engine.classifiers.tables import differences_table, weights_table
 from engine.core.types import rng
 from engine.store.runs import Run, Store
+from engine.tracks.image_classifiers.run import DIFFERENCE_COLUMNS
 from tests.builders import options_of
 from tests.classifiers.made_up_images import (
     WIDTHS,
