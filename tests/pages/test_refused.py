@@ -89,7 +89,7 @@ def test_a_fold_is_open_that_has_a_fault_inside(monkeypatch, tmp_path):
     assert [fold.label for fold in at.run().expander if fold.proto.expanded] == [INSIDE.section]
 
 
-@pytest.mark.parametrize(("track", "field"), HIDDEN, ids=str)
+@pytest.mark.parametrize(("track", "field"), HIDDEN, ids=lambda one: getattr(one, "name", one))
 def test_a_field_with_a_fault_is_shown_where_it_was_not_asked_for(
     track, field, monkeypatch, tmp_path
 ):
