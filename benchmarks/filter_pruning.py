@@ -28,7 +28,7 @@ from engine.audit.measurements import paired_latency
 from engine.models.load_image_classifier import fresh_classifier
 from engine.surgery.filters.graph import cut_filters, filter_graph
 from engine.surgery.ranking import meet_target
-from engine.tracks.image_classifiers.methods.autobot import TaylorPruning, learn_bottlenecks
+from engine.tracks.image_classifiers.methods._learned import TaylorPruning, learn_bottlenecks
 
 STEPS, ROUNDS = 6, 7
 AUTOBOT_BAR, TAYLOR_BAR = 1.3, 1.5

@@ -12,14 +12,13 @@ from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from engine.core.types import Values
-
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pandas as pd
 
     from engine.audit.request import Request
+    from engine.core.types import Values
     from engine.store.runs import Run, Store
 
 

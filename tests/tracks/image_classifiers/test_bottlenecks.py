@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from engine.core.errors import Cancelled, PruneAuditError
 from engine.surgery.filters.graph import filter_graph, gated
-from engine.tracks.image_classifiers.methods.autobot import (
+from engine.tracks.image_classifiers.methods._learned import (
     START,
     distance,
     learn_bottlenecks,

@@ -8,7 +8,7 @@ import torch
 
 from engine.core.errors import Cancelled, PruneAuditError
 from engine.surgery.filters.graph import filter_graph
-from engine.tracks.image_classifiers.methods.autobot import TaylorPruning
+from engine.tracks.image_classifiers.methods._learned import TaylorPruning
 from tests.classifiers.worlds import (
     SMALL,
     TwoConvs,

@@ -49,7 +49,7 @@ class Taylor(FilterMethod):
     )
 
     def choose(self, job: FilterJob) -> Iterator[Chosen]:
-        from engine.tracks.image_classifiers.methods.autobot import TaylorPruning
+        from engine.tracks.image_classifiers.methods._learned import TaylorPruning
 
         names = ("rate", "every", "count", "normalise", "momentum")
         settings = {name: self.setting(job, name) for name in names}
