@@ -65,6 +65,8 @@ def test_a_first_visit_is_one_click_from_an_audit(page, address):
     box = opens.last.bounding_box()
     assert box["y"] + box["height"] < 900, "all cards fit the first screen"
     opens.first.click()
-    page.get_by_role("button", name="Skip the tour").click()
+    skip = page.get_by_role("button", name="Skip the tour")
+    skip.click()
+    skip.wait_for(state="detached")  # a chart may stand there before the page is drawn anew
     page.locator(".js-plotly-plot").first.wait_for()
-    assert "run=" in page.url and page.get_by_role("button", name="Skip the tour").count() == 0
+    assert "run=" in page.url
