@@ -224,7 +224,7 @@ def measured(row: Callable[[World], list[Measure]], world: World) -> list[Measur
     torch.cuda.reset_peak_memory_stats()
     start, found = now(), row(world)
     spent, most = now() - start, torch.cuda.max_memory_allocated() / 2**30
-    name = f"{row.__name__} in {str(world.lm.dtype).removeprefix('torch.')}"
+    name = f"{row.__name__}, --dtype {world.request.dtype}"
     return [*found, Measure(name, spent, "s"), Measure(f"{name}: peak memory", most, "GiB")]
 
 

@@ -581,7 +581,10 @@ def absent(run: Run, spared: bool = False) -> list[Fault]:
     paths = {
         field.label: PROJECT / asked[field.name]
         for field in fields_of(track_of_run(run).part("request"))
-        if field.kind == "path" and asked.get(field.name) and (field.name in texts) == spared
+        if field.kind == "path"
+        and asked.get(field.name)
+        and (field.name in texts) == spared
+        and not Path(asked[field.name]).exists()  # from where the program runs
     }
     more = "its perplexity" if spared else "more"
     return [

@@ -270,8 +270,8 @@ def _without_text(context: PromptContext) -> list[str]:
     if context.corpus.text:
         return []
     return [
-        f"Perplexity was not measured: the audit's text, {context.corpus.name}, is not on this"
-        " machine where the audit had it."
+        f"Perplexity was not measured: this audit read {context.corpus.name}, which is not on this"
+        " machine."
     ]
 
 

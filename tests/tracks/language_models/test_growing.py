@@ -215,8 +215,8 @@ def test_an_audit_whose_text_is_not_here_grows_without_a_perplexity(words_judged
     assert pd.isna(rows.loc["perplexity", "value"])
     assert rows.loc[f"bias:{run.meta['request']['reading']}", "value"] >= 0
     assert [note for one in found.added for note in one.meta["notes"]] == [
-        f"Perplexity was not measured: the audit's text, {run.meta['corpus']['name']}, is not on"
-        " this machine where the audit had it."
+        f"Perplexity was not measured: this audit read {run.meta['corpus']['name']}, which is not"
+        " on this machine."
     ]
     assert all(check["ok"] for check in verify_run(found)["checks"])
     choice = Choice("fasp", "religion", 0.2)
