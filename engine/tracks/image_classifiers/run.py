@@ -522,17 +522,6 @@ def chosen_filters(run: Run, request: Growth) -> tuple[Chosen, str]:
     return chosen_of(run, request, filter_mask(run, units), units, lambda row: cut_of(run, row))
 
 
-def _measured(
-    grown: Grown, store: Store, hooks: Hooks, executor: Executor, warm: Warm | None
-) -> tuple[Session[Any, Any], HandSet]:
-
-    return measured_filters(grown, store, hooks, executor, warm)
-
-
-HAND = HandSets("image_id", chosen_filters, _measured)
-grow, check_growth = HAND.grow, HAND.check
-
-
 def told(before: Run, after: Run, growth: Growth) -> Values:
     """As `told_of` says it; nothing is predicted."""
     chosen, split = chosen_filters(after, growth)
@@ -589,6 +578,10 @@ def measured_filters(
         more, tables = _cut(audit, grown)
         columns |= more
     return audit, HandSet(images, {0: dense}, {0: answers}, rows, columns, **tables)
+
+
+HAND = HandSets("image_id", chosen_filters, measured_filters)
+grow, check_growth = HAND.grow, HAND.check
 
 
 def tried_rows(context: ImageContext, split: str) -> np.ndarray:
