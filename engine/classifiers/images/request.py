@@ -168,7 +168,6 @@ class ImagesRequest(Request):
         ),
     )
     axes: tuple[str, ...] = asked(
-        kind="names",
         option="--axis",
         metavar="AXIS",
         where="axis",
@@ -183,7 +182,6 @@ class ImagesRequest(Request):
     weights: str | None = asked(
         None,
         kind="source",
-        optional=True,
         metavar="FILE",
         help="state dict for an architecture, or imagenet",
         counts="content",
@@ -195,7 +193,6 @@ class ImagesRequest(Request):
     )
     classes: tuple[str, ...] = asked(
         (),
-        kind="names",
         commas=True,
         some=False,
         metavar="LIST",
@@ -213,8 +210,6 @@ class ImagesRequest(Request):
     )
     target: str | None = asked(
         None,
-        kind="text",
-        optional=True,
         metavar="COLUMN",
         help="what is predicted (default: the data's usual one)",
         section=WHAT,
@@ -224,8 +219,6 @@ class ImagesRequest(Request):
     )
     max_images: int | None = asked(
         None,
-        kind="integer",
-        optional=True,
         minimum=20,
         metavar="N",
         help="at most this many images per split",
@@ -238,7 +231,6 @@ class ImagesRequest(Request):
     train: dict[str, Any] | None = asked(
         None,
         kind="pairs",
-        optional=True,
         metavar="NAME=VALUE",
         check=recipe_faults("train"),
         section=TRAINING,
@@ -250,8 +242,6 @@ class ImagesRequest(Request):
     )
     mirror: bool | None = asked(
         None,
-        kind="flag",
-        optional=True,
         option="--no-mirror",
         help="never mirror training images",
         section=TRAINING,
@@ -275,8 +265,6 @@ class ImagesRequest(Request):
     )
     size: int | None = asked(
         None,
-        kind="integer",
-        optional=True,
         minimum=8,
         metavar="PIXELS",
         section=MORE,
@@ -287,14 +275,13 @@ class ImagesRequest(Request):
     )
     keep_weights: str = asked(
         "first",
-        kind="choice",
         choices=KEPT,
         section=MORE,
         last=True,
         label="Keep cut models of trials",
         help=f"of which trials cut models are kept: {', '.join(KEPT)}",
     )
-    experiment: str = asked("", kind="text", option="", counts="no")
+    experiment: str = asked("", option="", counts="no")
 
     @property
     def recipes(self) -> dict[str, Values]:
