@@ -576,7 +576,7 @@ def run_of(request: Growth, store: Store) -> Run:
 def absent(run: Run, spared: bool = False) -> list[Fault]:
     """Files that the run read and that are not there any more: nothing more of it can be measured
     without them. spared: those without which only the perplexity cannot (TEXTS)."""
-    asked = run.meta["request"]
+    asked = run.request
     texts = TEXTS if asked.get("max_corpus_tokens") is not None else ()
     paths = {
         field.label: PROJECT / asked[field.name]
@@ -603,7 +603,7 @@ def plan_of(run: Run) -> Plan:
     today."""
     if faults := absent(run):
         raise RequestError(faults)
-    return same_plan(run, track_of_run(run).part("validate")(request_from(run.meta["request"])))
+    return same_plan(run, track_of_run(run).part("validate")(request_from(run.request)))
 
 
 def same_plan(run: Run, plan: PlanT) -> PlanT:
@@ -622,7 +622,7 @@ def check_asked(run: Run, request: Growth, splits: Sequence[str], benchmarks: bo
 
     benchmarks: whether the track measures any.
     """
-    known, wanted = run.meta["request"]["axes"], dict.fromkeys((request.axis, *request.axes))
+    known, wanted = run.request["axes"], dict.fromkeys((request.axis, *request.axes))
     faults = [unknown("axis", axis, known) for axis in wanted if axis not in known]
     if request.split not in ("", *splits):
         faults.append(unknown("split", request.split, splits))

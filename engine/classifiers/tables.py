@@ -291,7 +291,7 @@ def kept_weights(run: Run, variant: str) -> dict[str, np.ndarray]:
     table = run.table("weights") if run.has("weights") else None
     mine = None if table is None else table[table["variant"] == variant]
     if mine is None or mine.empty:
-        kept = run.meta["request"].get("keep_weights", "first")
+        kept = run.request.get("keep_weights", "first")
         what = f"{variant!r} has no weights in this audit, which kept those of: {kept}."
         raise RequestError(
             Fault("variant", what, "Choose the first one, or audit again with --keep-weights all.")

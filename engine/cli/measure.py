@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
 
 def growth_of_words(args: argparse.Namespace, run: Run) -> Growth:
     """What the words ask of the run."""
-    track, asked = track_of_run(run), run.meta["request"]
+    track, asked = track_of_run(run), run.request
     axis = args.axis or asked["axes"][0]
     axes = tuple(asked["axes"]) if args.all_axes else (axis,)
     same: dict[str, Any] = {

@@ -240,7 +240,7 @@ class Chosen:
 def trial_split(run: Run) -> str:
     """The split on which a set is tried before it is measured on test: training data where none is
     for validation."""
-    return VALIDATION if run.meta["data"][track_of(run).items].get(VALIDATION) else TRAIN
+    return VALIDATION if run.data[track_of(run).items].get(VALIDATION) else TRAIN
 
 
 def trial_said(run: Run) -> str:
@@ -334,7 +334,7 @@ class HandSets:
         run = run_of(request, store)
         chosen, split = self.chosen(run, request)
         done = lookup.result(run, chosen.name, "accuracy", "", split) is not None
-        axes = tuple(run.meta["request"]["axes"])
+        axes = tuple(run.request["axes"])
         return Grown(run, plan_of(run), (chosen,), split, () if done else axes, request)
 
 
@@ -355,7 +355,7 @@ def check_set(run: Run, request: Growth, level: Fault, total: int, counted: str 
     if request.level is not None:
         raise RequestError(level)
     many = track_of(run).many
-    check_units(request.units, total, many, run.meta["model"]["name"], counted)
+    check_units(request.units, total, many, run.model["name"], counted)
 
 
 def keys_of(item: str) -> dict[str, list[str]]:

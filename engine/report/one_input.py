@@ -157,7 +157,7 @@ class PictureAsk(Ask):
             "gone": track_of(run).cut_of(run, model.variant),
         }
         own = (
-            dense.notes if run.meta["request"].get("train") is None else ()
+            dense.notes if run.request.get("train") is None else ()
         )  # of what is fitted they say nothing
         said = [*notes, *own, *model.notes, *more]
         return {**about, **answered(dense, pruned, pixels, way, hooks), "notes": said}

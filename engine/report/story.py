@@ -247,7 +247,7 @@ def _slides_picture(slide: Any, panel: Panel) -> None:
 
 
 def _source(run: Run) -> str:
-    return f"{track_of(run).about.capitalize()}. Audit {run.id} of {run.meta['model']['name']}."
+    return f"{track_of(run).about.capitalize()}. Audit {run.id} of {run.model['name']}."
 
 
 def _said(text: str) -> str:

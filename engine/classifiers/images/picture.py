@@ -30,7 +30,7 @@ def pixels_of(given: Values, run: Run) -> tuple[np.ndarray, list[str]]:
 
     given: `image` (id of a picture that the run kept) or `file` (a PNG or JPEG in base64).
     """
-    image, file, size = given.get("image"), given.get("file"), int(run.meta["model"]["size"])
+    image, file, size = given.get("image"), given.get("file"), int(run.model["size"])
     if (image is None) == (file is None):
         raise RequestError(
             Fault("picture", "one is needed, and one only.", "Name a kept image, or bring a file.")
@@ -69,7 +69,7 @@ def _kept(run: Run, image: Any, size: int, notes: list[str]) -> bytes:
 
 def _processor(run: Run) -> Preparation | None:
     """The model's own processor, where the audit's pictures went through one."""
-    said = run.meta["model"].get("processor")
+    said = run.model.get("processor")
     if said is None:
         return None
     from engine.models.image_processor import processor_of  # transformers

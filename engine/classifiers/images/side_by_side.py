@@ -43,9 +43,9 @@ def pair_of(
     RequestError where its weights are not here: what a method cuts is trained too, so a mask on the
     dense weights would be no model of the audit. Of a set chosen by hand it is the model.
     """
-    model = run.meta["request"]["model"]
-    about = [run.id, run.meta["model"]["weight_hash"], files_beside(model), model]
-    name = f"image classifier {run.meta['model']['name']} {digest_of(about)[:16]}"
+    model = run.request["model"]
+    about = [run.id, run.model["weight_hash"], files_beside(model), model]
+    name = f"image classifier {run.model['name']} {digest_of(about)[:16]}"
     if variant["variant"] == "dense":
         dense = warm.get(name, lambda: dense_classifier(run), _bytes_of)
         return dense, dense, ["Nothing is cut: both models are the same."]

@@ -183,7 +183,7 @@ def mark(
 
 def shape_of(run: Run) -> tuple[int, int]:
     """(layers, heads of a layer) of the run's model."""
-    return int(run.meta["model"]["n_layers"]), int(run.meta["model"]["n_heads"])
+    return int(run.model["n_layers"]), int(run.model["n_heads"])
 
 
 def cell_height(layers: int) -> int:

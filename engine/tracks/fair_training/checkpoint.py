@@ -69,7 +69,7 @@ def _whole(
         )
     with explained(folder, "folder"):
         folder.mkdir(parents=True, exist_ok=True)
-    trained = replace(with_weights(dense, arrays), target=run.meta["data"].get("target", ""))
+    trained = replace(with_weights(dense, arrays), target=run.data.get("target", ""))
     save_classifier(trained, folder)
     if seed["n_cut"]:
         write_json(folder / "mask.json", weights_record(run, seed))
@@ -117,7 +117,7 @@ def fair_record(run: Run, variant: Values) -> FilterRecord:
 def weights_record(run: Run, variant: Values) -> dict[str, Any]:
     """The record of one seed's row whose units are weights, JSON-able: the zeros themselves are in
     the checkpoint."""
-    model = run.meta["model"]
+    model = run.model
     record = {
         "schema": SCHEMA,
         "kind": WEIGHTS,
@@ -152,7 +152,7 @@ def _layers(run: Run, variant: str) -> list[dict[str, Any]]:
 
 
 def _settings(run: Run, variant: Values) -> dict[str, Any]:
-    request, data = run.meta["request"], run.meta["data"]
+    request, data = run.request, run.data
     return {
         "variant": variant["variant"],
         "seed": int(variant["seed"]),

@@ -51,7 +51,7 @@ def mask_record(run: Run, variant: Values) -> FilterRecord:
                 "Choose a trial, such as one ending in #0.",
             )
         )
-    request, data = run.meta["request"], run.meta["data"]
+    request, data = run.request, run.data
     base = str(variant["base"])
     settings = {
         "variant": variant["variant"],

@@ -517,7 +517,7 @@ def chosen_filters(run: Run, request: Growth) -> tuple[Chosen, str]:
         "of an image classifier's method is trained: it is asked as an audit with one level more.",
         f"Give {units_of(run)}, or start the audit again with the speedup added.",
     )
-    check_set(run, request, level, int(run.meta["model"]["n_filters"]))
+    check_set(run, request, level, int(run.model["n_filters"]))
     units = checked_filters(run, request.units)
     return chosen_of(run, request, filter_mask(run, units), units, lambda row: cut_of(run, row))
 

@@ -43,7 +43,7 @@ class Filters(Summary):
         test = results[results["split"] == "test"]
         auc = where(test, metric="auc", axis="").set_index("variant")["value"]
         found = []
-        for axis in run.meta["request"]["axes"]:
+        for axis in run.request["axes"]:
             gaps = where(test, metric="auc_gap", axis=axis).set_index("variant")
             mine = where(groups, metric="auc", axis=axis, verdict="")
             found.append(
@@ -146,7 +146,7 @@ def recomputed(run: Run) -> list[dict[str, Any]]:
     """One check per metric: the largest difference between what is stored and what scikit-learn
     finds."""
     images = run.table("images").set_index("image_id")
-    multi_class = run.meta["request"].get(
+    multi_class = run.request.get(
         "multi_class", OVO
     )  # runs from before there was a choice do not say
     checks = again_from_answers(

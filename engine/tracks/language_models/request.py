@@ -733,7 +733,7 @@ def prompt_plan_of(run: Run) -> PromptPlan:
 def planned(run: Run, **changes: Any) -> PromptPlan:
     """The plan of what a run was asked, with changes. Where its text is not on this machine, with
     an empty one, of which no perplexity is measured."""
-    request = replace(AuditRequest.from_dict(run.meta["request"]), **changes)
+    request = replace(AuditRequest.from_dict(run.request), **changes)
     found: dict[str, Any] = {
         name: path and _found(path)
         for name in ("prompts", *TEXTS)

@@ -123,7 +123,7 @@ def _task(run: Run, ask: Ask) -> Task:
     if run.meta.get("track") != TextRequest.track:
         raise RequestError(Fault("RUN", "no audit of a text classifier.", "See `runs list`."))
     masks = _masks(run, ask)
-    request = request_from(run.meta["request"])
+    request = request_from(run.request)
     kept: dict[str, Any] = {"random_masks": 0, "leave_one_out": False}
     if ask.quick:
         kept |= {"max_texts": QUICK_TEXTS, "tune": {**request.tune, "epochs": QUICK_EPOCHS}}
@@ -138,11 +138,11 @@ def _task(run: Run, ask: Ask) -> Task:
                 "Audit it with --pretrained.",
             )
         )
-    elif plan.start.weight_hash != run.meta["model"]["pretrained_hash"]:
+    elif plan.start.weight_hash != run.model["pretrained_hash"]:
         faults.append(
             Fault("model", "the pre-trained weights have changed since.", "Audit the model again.")
         )
-    if not ask.quick and plan.texts.digest != run.meta["data"]["digest"]:
+    if not ask.quick and plan.texts.digest != run.data["digest"]:
         faults.append(Fault("data", "the texts have changed since.", "Audit them again."))
     if faults:
         raise RequestError(faults)

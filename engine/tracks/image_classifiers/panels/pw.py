@@ -445,11 +445,11 @@ def _summary(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _cell_name(run: Run, group: str, label: int) -> str:
-    return f"{words.group_name(group)}, {run.meta['data']['classes'][int(label)]}"
+    return f"{words.group_name(group)}, {run.data['classes'][int(label)]}"
 
 
 def _classes(run: Run, summary: pd.DataFrame) -> pd.Series:
-    return summary["label"].map(lambda label: run.meta["data"]["classes"][int(label)])
+    return summary["label"].map(lambda label: run.data["classes"][int(label)])
 
 
 def _smooth(table: pd.DataFrame, cell: tuple[str, int]) -> pd.DataFrame:

@@ -48,9 +48,9 @@ def given(run: Run, args: argparse.Namespace) -> Values:
 
 def _of_mask(run: Run, path: str) -> list[str]:
     record = read_mask(path)
-    model: Any = SimpleNamespace(**run.meta["model"])
+    model: Any = SimpleNamespace(**run.model)
     check_mask_fits(record, model)
-    ablation = run.meta["request"].get("ablation", "zero")
+    ablation = run.request.get("ablation", "zero")
     if bool(record.means) != (ablation == "mean"):
         what = (
             f"sets heads to {'their means' if record.means else 'zero'}; in this audit they are set"

@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
 
 def _asked(args: argparse.Namespace, run: Run) -> tuple[str, str]:
     """The variant and the axis that the words name, else those that the run's pages open on."""
-    axes = run.meta["request"]["axes"]
+    axes = run.request["axes"]
     if args.axis not in (None, *axes):
         raise RequestError(unknown("--axis", args.axis, axes))
     choice = default_choice(run, args.axis, args.variant)

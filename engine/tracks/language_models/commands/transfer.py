@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
     from engine.tracks.language_models.growing import Ask, transfer  # loads torch
 
     before = find_run(args.id, stores_of(args))
-    asked, bench = before.meta["request"], track_of(before).bench
+    asked, bench = before.request, track_of(before).bench
     units = bench.units(before, args.heads) if bench and args.heads else ()
     name, equals, path = (args.benchmark or "").partition("=")
     ask = Ask(

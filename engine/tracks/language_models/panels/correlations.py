@@ -121,7 +121,7 @@ def top_heads(run: Run, choice: Choice, share: float = TOP_SHARE) -> Panel:
     """In how many axes each head is among those that add most bias (Fig. 3 of the paper)."""
     wide = wide_scores(run)
     warning = _supported(run, choice, list(wide.columns))
-    heads = int(run.meta["model"]["n_heads"])
+    heads = int(run.model["n_heads"])
     names = {unit: words.head_name(unit // heads, unit % heads) for unit in wide.index}
     note = f"{words.COUNTING} Top {phrasing.percent(share)} of heads by effect on bias, per axis."
     return top_panel("top_heads", wide, share, heads, choice, names, note, warning)
@@ -160,7 +160,7 @@ def top_panel(
 def wide_scores(run: Run) -> pd.DataFrame:
     """z_bias, rows = units, columns = axes."""
     columns = {}
-    for axis in run.meta["request"]["axes"]:
+    for axis in run.request["axes"]:
         table = pooled_scores(run, "z_bias", axis)
         if not table.empty and table["value"].notna().any():
             columns[axis] = table.set_index("unit")["value"]
