@@ -29,7 +29,7 @@ from engine.audit.request import Growth, Plan
 from engine.audit.tracks import request_from, track_of_run
 from engine.audit.turn import device_named, working
 from engine.core import memory
-from engine.core.errors import Fault, RequestError, StoreError, unknown
+from engine.core.errors import Fault, RequestError, StoreError, refusal, unknown
 from engine.core.files import PROJECT, json_able
 from engine.core.types import Event, Hooks, Values, digest_of
 from engine.store.runs import EMBEDDED, Run, Store, damaged_tables, find_run, id_of, write_addition
@@ -273,8 +273,8 @@ def begin(store: Store, plan: Plan) -> None:
     earlier = _read(path)
     if earlier is not None and earlier != plan.content and not plan.request.restart:
         what = "changed since this audit was begun, so none of its finished parts can be used."
-        raise RequestError(
-            Fault("data or weights", what, "Put the old ones back, or begin again with --restart.")
+        raise refusal(
+            "data or weights", what, "Put the old ones back, or begin again with --restart."
         )
     write_document(path, {"content": plan.content}, 1)
 
@@ -567,9 +567,7 @@ def run_of(request: Growth, store: Store) -> Run:
     ships. RequestError where it is of another track."""
     run = find_run(request.run, [store, Store(EMBEDDED, read_only=True)])
     if track_of_run(run).name != request.track:
-        raise RequestError(
-            Fault("run", f"is of {track_of_run(run).cuts}.", f"Name one of {request.track}.")
-        )
+        raise refusal("run", f"is of {track_of_run(run).cuts}.", f"Name one of {request.track}.")
     return run
 
 
@@ -613,7 +611,7 @@ def same_plan(run: Run, plan: PlanT) -> PlanT:
             f"data, weights or code have changed since {run.id} was made: the same request is now"
             f" {plan.run_id}."
         )
-        raise RequestError(Fault("run", what, "Audit again, and measure on that run."))
+        raise refusal("run", what, "Audit again, and measure on that run.")
     return plan
 
 
@@ -649,11 +647,11 @@ def check_units(units: Sequence[int], total: int, many: str, model: str, counted
     numbered."""
     if not all(0 <= unit < total for unit in units) or len(set(units)) != len(units):
         said = f"{list(units)[:20]} are not {many} of {model}, once each."
-        raise RequestError(Fault(many, said, f"Units go from 0 to {total - 1}{counted}."))
+        raise refusal(many, said, f"Units go from 0 to {total - 1}{counted}.")
 
 
 def check_name(name: str) -> None:
     """RequestError where a set's name cannot be shown."""
     if len(name) > LONGEST or not (name or "x").isprintable() or set(name) & set("<>&"):
         what = "is too long or holds what charts cannot show."
-        raise RequestError(Fault("name", what, f"At most {LONGEST} letters, none of < > &."))
+        raise refusal("name", what, f"At most {LONGEST} letters, none of < > &.")

@@ -15,7 +15,7 @@ from PIL import Image
 from engine.classifiers.groups import Arm, GroupMeasure
 from engine.classifiers.images.context import DENSE, TEST, ImageContext, ImageShard
 from engine.classifiers.images.request import ImagePlan, recipe_of
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 from engine.core.types import POOLED, Values, rng
 from engine.data.images.load import ImageSet
 from engine.stats.clustered import benjamini_hochberg
@@ -293,8 +293,8 @@ def kept_weights(run: Run, variant: str) -> dict[str, np.ndarray]:
     if mine is None or mine.empty:
         kept = run.request.get("keep_weights", "first")
         what = f"{variant!r} has no weights in this audit, which kept those of: {kept}."
-        raise RequestError(
-            Fault("variant", what, "Choose the first one, or audit again with --keep-weights all.")
+        raise refusal(
+            "variant", what, "Choose the first one, or audit again with --keep-weights all."
         )
     return unpack(mine.drop(columns="variant"))[0]
 

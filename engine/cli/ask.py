@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.audit.command_line import json_flag, store_of, store_option, stores_of
 from engine.audit.tracks import parts_of, track_of_run, tracks
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, refusal
 from engine.core.types import Values
 from engine.report import phrasing
 from engine.store.runs import find_run
@@ -63,8 +63,8 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
     track = track_of_run(found)
     if track.name not in parts:
         can = ", ".join(tracks()[name].cuts for name in parts)
-        raise RequestError(
-            Fault("run", f"{found.id} is about {track.cuts}.", f"Audits that can be asked: {can}.")
+        raise refusal(
+            "run", f"{found.id} is about {track.cuts}.", f"Audits that can be asked: {can}."
         )
     part = parts[track.name]
     others = [

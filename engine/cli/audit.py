@@ -24,7 +24,7 @@ from engine.audit.command_line import (
 from engine.audit.fields import attempt, fields_of
 from engine.audit.fitting import fit, scales_of, seconds_of
 from engine.audit.tracks import TrackEntry, track_of_request, tracks
-from engine.core.errors import Fault, RequestError, StoreError
+from engine.core.errors import Fault, RequestError, StoreError, refusal
 from engine.core.types import Hooks, Values
 
 
@@ -128,10 +128,10 @@ def _begun(args: argparse.Namespace) -> Any:
             if isinstance(error, StoreError)
             else f"the request.json of {args.resume} cannot be read."
         )
-        raise RequestError(Fault("--resume", what, "Ask again without --resume.")) from None
+        raise refusal("--resume", what, "Ask again without --resume.") from None
     if not isinstance(begun, tuple(track.part("request") for track in args.tracks)):
         what = f"{args.resume} is no audit of {' or '.join(track.cuts for track in args.tracks)}."
-        raise RequestError(Fault("--resume", what, "Resume it where it was begun."))
+        raise refusal("--resume", what, "Resume it where it was begun.")
     return begun
 
 

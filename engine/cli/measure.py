@@ -19,7 +19,7 @@ from engine.audit.command_line import (
 )
 from engine.audit.request import Growth
 from engine.audit.tracks import track_of_run
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, refusal
 from engine.core.files import in_full
 from engine.core.types import Values
 from engine.report.tracks import track_of
@@ -108,18 +108,18 @@ def growth_of_words(args: argparse.Namespace, run: Run) -> Growth:
         "split": args.split,
     }
     if args.judge is None and args.judge_label:
-        raise RequestError(Fault("--judge-label", "goes with --judge only.", "Leave it out."))
+        raise refusal("--judge-label", "goes with --judge only.", "Leave it out.")
     if args.judge is not None:
         return _by_judge(args, same)
     if args.benchmark:
         return Growth(**same, benchmarks=tuple(map(_in_full, args.benchmark)))
     if args.level is not None:
         if args.name:
-            raise RequestError(Fault("--name", "names a set chosen by hand.", "Leave it out."))
+            raise refusal("--name", "names a set chosen by hand.", "Leave it out.")
         return Growth(**same, method=args.method or asked["methods"][0], level=args.level)
     if args.method:
-        raise RequestError(
-            Fault("--method", "chooses the heads at a level.", "Leave it out, or give --sparsity.")
+        raise refusal(
+            "--method", "chooses the heads at a level.", "Leave it out, or give --sparsity."
         )
     said = args.mask if args.mask is not None else args.heads
     return Growth(**same, units=_units(run, said), name=args.name)
@@ -148,7 +148,7 @@ def _units(run: Run, said: str | Path) -> tuple[int, ...]:
             f"is of {track_of_run(run).cuts}, whose variants are trained: units cannot be chosen by"
             " hand."
         )
-        raise RequestError(Fault("run", what, "Ask for another level instead."))
+        raise refusal("run", what, "Ask for another level instead.")
     return bench.units(run, said)
 
 

@@ -30,7 +30,7 @@ from engine.audit.session import (
 from engine.classifiers.groups import degenerate
 from engine.classifiers.tables import answers_table
 from engine.classifiers.verification import TRIED, TRIED_ITEMS
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, refusal
 from engine.core.files import json_able
 from engine.core.types import Hooks, Values
 from engine.core.words import PREFIX, is_by_hand
@@ -86,7 +86,7 @@ def check_taken(run: Run, name: str, units: Sequence[int], cut_of: CutOf, many: 
     rows = table[table["variant"] == name].to_dict("records")
     if rows and list(cut_of(rows[0]) or ()) != sorted(units):
         said = f"{name.removeprefix(PREFIX)!r} is another set of {many}."
-        raise RequestError(Fault("name", said, "Give another name."))
+        raise refusal("name", said, "Give another name.")
 
 
 def rows_by_hand(run: Run, metric: str, axis: str, split: str) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from engine.classifiers.tables import kept_weights
-from engine.core.errors import Fault, MaskError, RequestError
+from engine.core.errors import MaskError, RequestError, refusal
 from engine.core.files import write_json
 from engine.core.types import FilterMask, Values
 from engine.store.runs import Run
@@ -95,7 +95,7 @@ def dense_classifier(run: Run, base: str | None = None) -> Any:
         what = (
             f"has weights {start.weight_hash[:16]}…, the audit was of {model['weight_hash'][:16]}…."
         )
-        raise RequestError(Fault(str(name), what, "Give the model that was audited (--base)."))
+        raise refusal(str(name), what, "Give the model that was audited (--base).")
     return start
 
 

@@ -15,7 +15,7 @@ from engine.audit.fields import HOW, WHAT, Offer, Values, asked, attempt, axis_f
 from engine.audit.request import MORE, Plan, Request
 from engine.classifiers.images.context import TEST, TRAIN, VALIDATION
 from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS, Outputs, in_order_of
-from engine.core.errors import Fault, MaskError, RequestError, unknown
+from engine.core.errors import Fault, MaskError, RequestError, refusal, unknown
 from engine.core.words import axis_name
 from engine.data.images.changes import image_changes
 from engine.data.images.load import ImageAsk, ImageInfo, ImageSet, load_images, look_images
@@ -481,8 +481,8 @@ def inspected(
     """
     name, weights, size = str(given.get("model") or ""), given.get("weights"), given.get("size")
     if not name:
-        raise RequestError(
-            Fault("model", "is missing.", "Give an architecture, a model folder or a weight file.")
+        raise refusal(
+            "model", "is missing.", "Give an architecture, a model folder or a weight file."
         )
     from engine.models.load_image_classifier import (
         fresh_classifier,
@@ -532,7 +532,7 @@ def _units(model: Any, new: bool, check: Callable[[Any, Any], Any]) -> str:
         if not new:
             prove_filter_mask_works(model, graph)
     except MaskError as error:
-        raise RequestError(Fault("model", str(error), "Give another model.")) from error
+        raise refusal("model", str(error), "Give another model.") from error
     proved = "" if new else ", proved on the model"
     if graph.groups[0].is_heads:
         return (

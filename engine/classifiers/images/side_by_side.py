@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from engine.classifiers.images.checkpoint import dense_classifier
 from engine.classifiers.images.picture import GRAD_CAM
 from engine.classifiers.tables import kept_weights
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 from engine.core.types import Hooks, Values, digest_of
 from engine.core.words import is_by_hand
 from engine.models.load_image_classifier import Classifier
@@ -187,7 +187,7 @@ def last_fine_layer(model: nn.Module, image: Tensor) -> str:
     coarse = next((place for place, (_, side) in enumerate(sides) if side < FINE), len(sides))
     if not coarse:
         what = f"has no layer that tells {FINE} × {FINE} places apart at this size."
-        raise RequestError(Fault("way", f"the model {what}", "Ask for occlusion."))
+        raise refusal("way", f"the model {what}", "Ask for occlusion.")
     return sides[coarse - 1][0]
 
 

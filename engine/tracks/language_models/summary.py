@@ -202,7 +202,12 @@ def _verify_apart(run: Run, axis: str, rows: pd.DataFrame) -> np.ndarray:
             part = parts[row.variant, row.split].merge(
                 prompts, on="prompt_id", validate="many_to_one"
             )
-            found.append(abs(_bias(part, row.metric) - row.value))
+            found.append(
+                abs(
+                    bias(part.astype({"toxicity": "float64"}), row.metric.removeprefix("bias:"))
+                    - row.value
+                )
+            )
     return np.array(found)
 
 
@@ -219,10 +224,6 @@ def _perplexities(run: Run, results: pd.DataFrame) -> list[dict[str, Any]]:
         f" logs {worst:.1e})"
     )
     return [{"what": what, "ok": bool(worst <= TOLERANCE)}]
-
-
-def _bias(table: pd.DataFrame, metric: str) -> float:
-    return bias(table.astype({"toxicity": "float64"}), metric.removeprefix("bias:"))
 
 
 # The plain words in which an audit of a language model is told.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from engine.classifiers.tables import first_repeat, kept_weights
-from engine.core.errors import Fault, MaskError, RequestError
+from engine.core.errors import MaskError, refusal
 from engine.core.files import write_json
 from engine.core.types import HeadMask, Values
 from engine.store.runs import Run
@@ -94,7 +94,7 @@ def start_of(run: Run, base: str | None, new_head: bool) -> Any:
         what = (
             f"has weights {found.weight_hash[:16]}…, the audit was of {model['weight_hash'][:16]}…."
         )
-        raise RequestError(Fault(name, what, "Give the model that was audited (--base)."))
+        raise refusal(name, what, "Give the model that was audited (--base).")
     return found
 
 
@@ -133,12 +133,10 @@ def mask_record(run: Run, variant: Values) -> MaskRecord:
     or cuts nothing."""
     if not variant["cut"] or not variant["n_cut"]:
         what = "cuts nothing." if variant["method"] == "dense" else "stands for several seeds."
-        raise RequestError(
-            Fault(
-                "variant",
-                f"{variant['variant']!r} {what}",
-                "Choose that of a seed, such as one ending in #0.",
-            )
+        raise refusal(
+            "variant",
+            f"{variant['variant']!r} {what}",
+            "Choose that of a seed, such as one ending in #0.",
         )
     model, request = run.model, run.request
     mask = HeadMask.from_units(model["n_layers"], model["n_heads"], json.loads(variant["cut"]))

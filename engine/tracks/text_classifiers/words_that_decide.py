@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from engine.classifiers.tables import kept_weights
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 from engine.core.types import HeadMask, Hooks, Values, digest_of
 from engine.models.load_language_model import files_beside
 from engine.models.load_text_classifier import TextClassifier
@@ -65,13 +65,11 @@ def _pruned(run: Run, variant: Values, dense: TextClassifier) -> tuple[TextClass
     if not units:
         return dense, ["Nothing is cut: both models are the same."]
     mask = HeadMask.from_units(run.model["n_layers"], run.model["n_heads"], units)
-    if variant["retrained"] and not _has_weights(run, variant["variant"]):
+    if variant["retrained"] and not (
+        run.has("weights") and bool((run.table("weights")["variant"] == variant["variant"]).any())
+    ):
         return cut(dense, mask), [ON_DENSE]
     return cut_classifier(run, variant, mask, None), []
-
-
-def _has_weights(run: Run, variant: str) -> bool:
-    return run.has("weights") and bool((run.table("weights")["variant"] == variant).any())
 
 
 def answered(
@@ -82,7 +80,7 @@ def answered(
     length = int(dense.lengths([question.text], [question.second] if question.second else None)[0])
     if length > dense.max_length:
         what = f"has {length} tokens; the audit's classifier reads {dense.max_length}."
-        raise RequestError(Fault("text", what, "Shorten it: what decides would be cut off."))
+        raise refusal("text", what, "Shorten it: what decides would be cut off.")
     words, places = words_of(dense, question.text, question.second)
     sides: dict[str, Any] = {}
     target = -1

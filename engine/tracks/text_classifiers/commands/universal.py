@@ -19,7 +19,7 @@ from engine.audit.command_line import (
     store_option,
     stores_of,
 )
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 from engine.core.files import json_able, writable, write_whole
 from engine.core.types import Hooks, Values
 from engine.report.bundle import write_csv
@@ -81,9 +81,7 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
     )  # late: it loads torch
 
     if args.out and not writable(Path(args.out)):
-        raise RequestError(
-            Fault("--out", f"{args.out} cannot be written.", "Choose another place.")
-        )
+        raise refusal("--out", f"{args.out} cannot be written.", "Choose another place.")
     ask, runs = Ask(args.method, args.sparsity, args.random_masks, args.quick), _runs(args)
     table = universal(runs, ask, store_of(args), Hooks(Ticker()), executor_of(args))
     found = universal_masks(table)
