@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from engine.audit.command_line import json_flag, store_of, store_option, stores_of
+from engine.audit.command_line import command, store_of, stores_of
 from engine.audit.tracks import parts_of, track_of_run, tracks
 from engine.core.errors import Fault, RequestError, refusal
 from engine.core.types import Values
@@ -38,9 +38,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--show-offensive", action="store_true", help="do not redact what a model wrote"
     )
-    store_option(parser)
-    json_flag(parser)
-    parser.set_defaults(run=run)
+    command(parser, run)
 
 
 def _groups(parts: Values) -> list[tuple[Values, list[str]]]:

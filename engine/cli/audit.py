@@ -12,14 +12,12 @@ from engine.audit.command_line import (
     Ticker,
     add_options,
     checked,
+    command,
     executor_of,
     foreign_options,
-    json_flag,
     made,
-    ray_option,
     read_fields,
     store_of,
-    store_option,
 )
 from engine.audit.fields import attempt, fields_of
 from engine.audit.fitting import fit, scales_of, seconds_of
@@ -47,10 +45,7 @@ def add(commands: Any) -> None:
                 metavar="TIME",
                 help="try it, and measure no more than fits into 90s, 30m or 2h on this machine",
             )
-        ray_option(parser)
-        store_option(parser)
-        json_flag(parser)
-        parser.set_defaults(run=run, tracks=answering)
+        command(parser, run, ray=True, tracks=answering)
 
 
 def run(args: argparse.Namespace) -> tuple[Values, str]:

@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import Any
 
-from engine.audit.command_line import json_flag, store_of, store_option
+from engine.audit.command_line import command, store_of
 from engine.core import words
 from engine.report import phrasing
 
@@ -20,9 +20,7 @@ def add(commands: Any) -> None:
         ("start", start, "start it before the first question"),
     ):
         action = actions.add_parser(name, help=about)
-        store_option(action)
-        json_flag(action)
-        action.set_defaults(run=run)
+        command(action, run)
 
 
 def status(args: argparse.Namespace) -> tuple[dict[str, Any], str]:

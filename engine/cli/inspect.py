@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from engine.audit.command_line import json_flag
+from engine.audit.command_line import command
 from engine.audit.fields import fields_of
 from engine.audit.tracks import track_named, tracks
 from engine.core.errors import Fault, RequestError, refusal
@@ -28,8 +28,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("--revision", help="of a language model on the hub")
     parser.add_argument("--track", choices=list(tracks()), help="only for audits of this kind")
-    json_flag(parser)
-    parser.set_defaults(run=run)
+    command(parser, run, store=False)
 
 
 def run(args: argparse.Namespace) -> tuple[Values, str]:

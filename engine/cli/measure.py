@@ -8,15 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from engine.audit.command_line import (
-    Ticker,
-    checked,
-    executor_of,
-    json_flag,
-    ray_option,
-    store_of,
-    store_option,
-)
+from engine.audit.command_line import Ticker, checked, command, executor_of, store_of
 from engine.audit.request import Growth
 from engine.audit.tracks import track_of_run
 from engine.core.errors import Fault, RequestError, refusal
@@ -74,10 +66,7 @@ def add(commands: Any) -> None:
         default="",
         help="of the data: sets by hand are tried on one of the first two before test",
     )
-    ray_option(parser)
-    store_option(parser)
-    json_flag(parser)
-    parser.set_defaults(run=run)
+    command(parser, run, ray=True)
 
 
 def run(args: argparse.Namespace) -> tuple[Values, str]:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from engine.audit.command_line import json_flag, store_of, store_option, stores_of
+from engine.audit.command_line import command, store_of, stores_of
 from engine.core import words
 from engine.core.errors import Fault, RequestError, each, refusal, unknown
 from engine.core.files import explained, json_able
@@ -50,9 +50,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--texts", type=int, default=200, metavar="N", help="how many to draw (default: 200)"
     )
-    store_option(parser)
-    json_flag(parser)
-    parser.set_defaults(run=run)
+    command(parser, run)
 
 
 def run(args: argparse.Namespace) -> tuple[Values, str]:

@@ -6,7 +6,7 @@ import argparse
 import math
 from typing import Any
 
-from engine.audit.command_line import Ticker, json_flag, store_of, store_option, stores_of
+from engine.audit.command_line import Ticker, command, store_of, stores_of
 from engine.core.files import in_full, json_able
 from engine.core.types import Hooks, Values
 from engine.report.tracks import track_of
@@ -36,9 +36,7 @@ def add(commands: Any) -> None:
         metavar="N",
         help=f"random cuts (default: {ELSEWHERE})",
     )
-    store_option(parser)
-    json_flag(parser)
-    parser.set_defaults(run=run)
+    command(parser, run)
 
 
 def run(args: argparse.Namespace) -> tuple[Values, str]:

@@ -10,15 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from engine.audit.command_line import (
-    Ticker,
-    executor_of,
-    json_flag,
-    ray_option,
-    store_of,
-    store_option,
-    stores_of,
-)
+from engine.audit.command_line import Ticker, command, executor_of, store_of, stores_of
 from engine.core.errors import refusal
 from engine.core.files import json_able, writable, write_whole
 from engine.core.types import Hooks, Values
@@ -65,10 +57,7 @@ def add(commands: Any) -> None:
             "opens offline (FILE.html)"
         ),
     )
-    ray_option(parser)
-    store_option(parser)
-    json_flag(parser)
-    parser.set_defaults(run=run)
+    command(parser, run, ray=True)
 
 
 def run(args: argparse.Namespace) -> tuple[Values, str]:
