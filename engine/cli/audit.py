@@ -130,7 +130,7 @@ def _begun(args: argparse.Namespace) -> Any:
     return begun
 
 
-def _other_than_begun(job: str, begun: Any, values: dict[str, Any]) -> list[Fault]:
+def _other_than_begun(job: str, begun: Any, values: Values) -> list[Fault]:
     """Settings given beside the job that are not its own: nothing is ever mixed."""
     faults = []
     for name, value in values.items():

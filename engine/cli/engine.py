@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.audit.command_line import command, store_of
 from engine.core import words
+from engine.core.types import Values
 from engine.report import phrasing
 
 
@@ -47,7 +48,7 @@ def stop(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     )
 
 
-def _shown(args: argparse.Namespace, found: dict[str, Any]) -> tuple[dict[str, Any], str]:
+def _shown(args: argparse.Namespace, found: Values) -> tuple[dict[str, Any], str]:
     from engine.audit.jobs import list_jobs
 
     moving = [
@@ -62,7 +63,7 @@ def _shown(args: argparse.Namespace, found: dict[str, Any]) -> tuple[dict[str, A
     )
 
 
-def told(found: dict[str, Any]) -> list[str]:
+def told(found: Values) -> list[str]:
     """An engine's status in lines: what is loaded, on what, since when, how often it was of use."""
     if not found["running"]:
         return [f"No engine runs for {found['store']}. The next question starts one."]
@@ -82,7 +83,7 @@ def told(found: dict[str, Any]) -> list[str]:
     ]
 
 
-def _one(kept: dict[str, Any]) -> str:
+def _one(kept: Values) -> str:
     where = f" on {kept['device']}" if kept["device"] else ""
     age = words.duration(time.time() - kept["since"])
     return (

@@ -120,7 +120,7 @@ def _in_full(words: str) -> str:
     return f"{name}={in_full(path)}" if equals and path else words
 
 
-def _by_judge(args: argparse.Namespace, same: dict[str, Any]) -> Growth:
+def _by_judge(args: argparse.Namespace, same: Values) -> Growth:
     given = {"--name": args.name, "--method": args.method, "--split": args.split}
     if wrong := [name for name, value in given.items() if value]:
         what = "does not go with --judge, which reads the test texts of every variant."
@@ -141,7 +141,7 @@ def _units(run: Run, said: str | Path) -> tuple[int, ...]:
     return bench.units(run, said)
 
 
-def _text(told: dict[str, Any], items: str) -> str:
+def _text(told: Values, items: str) -> str:
     """One line per number: predicted, then measured. items: what it was measured on."""
     lines = [
         f"run {told['run']}, {told['split']} {items}, added"

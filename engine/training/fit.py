@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.core.errors import PruneAuditError
-from engine.core.types import key_of, rng
+from engine.core.types import Values, key_of, rng
 from engine.training.losses import Targets
 from engine.training.recipe import Keep, Nowhere, Recipe
 
@@ -175,7 +175,7 @@ class Logits(nn.Module):
         super().__init__()
         self.inner = model
 
-    def forward(self, batch: dict[str, Any]) -> Tensor:
+    def forward(self, batch: Values) -> Tensor:
         """Logits of an encoded batch, [batch, classes]."""
         return self.inner(**batch).logits
 

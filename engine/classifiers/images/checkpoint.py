@@ -62,7 +62,7 @@ def cut_with(dense: Any, record: FilterRecord, arrays: dict[str, np.ndarray]) ->
     return with_weights(replayed(dense, record.history, record.mask), arrays)
 
 
-def hold_or_refuse(folder: Path, found: dict[str, Any]) -> None:
+def hold_or_refuse(folder: Path, found: Values) -> None:
     """Write agreement.json; MaskError where the reloaded model is another one, or answers
     otherwise."""
     write_json(folder / "agreement.json", found)

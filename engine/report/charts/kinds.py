@@ -77,7 +77,7 @@ def dot(style: Style, size: float, rim: float | None = None, symbol: str = "") -
 
 
 def add_points(
-    figure: go.Figure, x: Any, y: Any, hovers: Iterable[str], marker: dict[str, Any], **more: Any
+    figure: go.Figure, x: Any, y: Any, hovers: Iterable[str], marker: Values, **more: Any
 ) -> None:
     """Points with a hover of their own each. `x`, `y`: [points]; `more`: anything else of a scatter
     trace."""
@@ -85,7 +85,7 @@ def add_points(
     figure.add_scatter(x=x, y=y, text=list(hovers), marker=marker, **how)
 
 
-def lasting(marker: dict[str, Any]) -> Values:
+def lasting(marker: Values) -> Values:
     """What keeps the strength of marks when another point of the chart is picked; Plotly fades them
     all by itself."""
     opacity = marker.get("opacity", 1)

@@ -81,9 +81,7 @@ def _write_cut(run: Run, variant: Values, folder: Path, base: str | None) -> lis
     return [*paths, _kept_agreement(folder, found)]
 
 
-def _agreement(
-    run: Run, lm: LanguageModel, mask: HeadMask, others: dict[str, Any]
-) -> dict[str, Agreement]:
+def _agreement(run: Run, lm: LanguageModel, mask: HeadMask, others: Values) -> dict[str, Agreement]:
     """Masked against each way to run it; logits and greedy texts of a few of the run's own
     prompts."""
     from engine.surgery.agreement import agree

@@ -321,7 +321,7 @@ class MaskOptimizer:
             "steps": self.steps,
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: Values) -> None:
         """The inverse of `state`."""
         self.scores.copy_(state["scores"])
         self.momentum.copy_(state["momentum"])

@@ -112,7 +112,7 @@ MIRRORED = ("cifar10",)
 """Data sets whose images the published code mirrors; no others."""
 
 
-def with_protocol(fields: dict[str, Any], protocol: str, dataset: str) -> dict[str, Any]:
+def with_protocol(fields: Values, protocol: str, dataset: str) -> dict[str, Any]:
     """The fields of a request under a protocol: its switches, and the squares of a change that
     draws some."""
     own = {

@@ -60,7 +60,7 @@ def _of_mask(run: Run, path: str) -> list[str]:
     return [f"{layer}.{head}" for layer, head in record.units]
 
 
-def said(answer: dict[str, Any], shown: bool) -> tuple[Values, str]:
+def said(answer: Values, shown: bool) -> tuple[Values, str]:
     """The answer as value and as text; what models wrote is left out unless `shown`."""
     if not shown:
         answer = {**answer, "rows": [_hidden(row) for row in answer["rows"]]}

@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
     return value, "\n\n".join(_text(model) for model in value.get("models", [value]))
 
 
-def _text(found: dict[str, Any]) -> str:
+def _text(found: Values) -> str:
     seeds = f"{found['seeds']} seeds" if found["seeds"] else "means over seeds"
     lines = [f"{found['model']}: {found['n_heads']} heads, {seeds}"]
     for axis, row in found["correlation"].items():

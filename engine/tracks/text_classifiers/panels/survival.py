@@ -314,7 +314,7 @@ def survival(run: Run, choice: Choice) -> Panel:
     )
 
 
-def _by_head(run: Run, columns: dict[str, Any]) -> pd.DataFrame:
+def _by_head(run: Run, columns: Values) -> pd.DataFrame:
     """A table with a row per head; the columns are [units] each."""
     layers, heads = np.divmod(np.arange(run.n_units), int(run.model["n_heads"]))
     return pd.DataFrame({"layer": layers, "head": heads, **columns})
