@@ -70,10 +70,10 @@ def bars_of(
     return bars(table[value], table[low], table[high], colour, thickness, width)
 
 
-def dot(style: Style, size: float, rim: float | None = None, symbol: str = "") -> Values:
+def dot(style: Style, size: float, rim: float | None = None) -> Values:
     """A marker; `rim`: width in pixels of an outline in its own colour."""
     line = {} if rim is None else {"line": {"width": rim, "color": style.colour}}
-    return {"symbol": symbol or style.symbol, "size": size, "color": style.colour, **line}
+    return {"symbol": style.symbol, "size": size, "color": style.colour, **line}
 
 
 def add_points(
