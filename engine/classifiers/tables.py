@@ -77,15 +77,25 @@ def numbers_of(
     return results, groups
 
 
-def differences_table(parts: Iterable[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
+DIFFERENCE_COLUMNS = (
+    *("axis", "metric", "group", "value", "low", "high"),
+    *("p", "q", "n", "n_trials", "verdict"),
+)
+
+
+def differences_table(
+    parts: Iterable[pd.DataFrame], *first: str, rates: bool = True
+) -> pd.DataFrame:
     """The table `arm_differences`, from rows of `arm_difference`, with false discovery rates per
-    metric where `columns` has them."""
-    found = list(parts)
+    metric if wanted; `first`: columns that say which arms."""
+    found, columns = list(parts), [*first, *DIFFERENCE_COLUMNS]
+    if not rates:
+        columns.remove("q")
     if not found:
-        return pd.DataFrame(columns=list(columns))
+        return pd.DataFrame(columns=columns)
     table = pd.concat(found, ignore_index=True)
-    rates = table.groupby("metric")["p"].transform(benjamini_hochberg)
-    return table.assign(q=rates)[list(columns)]
+    q = table.groupby("metric")["p"].transform(benjamini_hochberg)
+    return table.assign(q=q)[columns]
 
 
 def variant_row(name: str, method: str, first: Values, **more: Any) -> dict[str, Any]:
