@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _kept(name: str) -> Iterator[Measure]:
     """For every axis of a run, at its levels."""
     run = find_run(name, [Store(default_root()), Store(EMBEDDED, read_only=True)])
-    request = AuditRequest.from_dict(run.meta["request"])
+    request = AuditRequest.from_dict(run.request)
     request = replace(request, methods=("fasp", "annealed"))
     scores, groups = run.table("scores"), run.table("head_groups")
     variants = all_variants(request, scores, run.n_units, groups=groups)

@@ -47,7 +47,7 @@ def audits() -> Iterator[tuple[Run, Known]]:
     """The embedded audits of text classifiers that learn from measured sets."""
     store = Store(EMBEDDED, read_only=True)
     for run in map(store.open, store.ids()):
-        if run.meta["request"].get("track") == "text_classifiers" and (learnt := known(run)):
+        if run.request.get("track") == "text_classifiers" and (learnt := known(run)):
             yield run, learnt
 
 
@@ -66,7 +66,7 @@ def new_sets(learnt: Known, number: int) -> list[tuple[int, ...]]:
 def held(run: Run, learnt: Known, store: Store, number: int) -> pd.DataFrame:
     """A row per predicted number: holds, miss (distance of what was predicted), change (of what was
     measured)."""
-    rows, warm, axis = [], Warm(), run.meta["request"]["axes"][0]
+    rows, warm, axis = [], Warm(), run.request["axes"][0]
     for units in new_sets(learnt, number):
         grown = grow(
             Growth(track="text_classifiers", run=run.id, axis=axis, units=units, split=TEST),
@@ -102,7 +102,7 @@ def _measured(run: Run, variant: str, row: dict) -> float:
 
 
 def _shares(run: Run, rows: pd.DataFrame) -> list[Measure]:
-    name = run.meta["data"]["name"]
+    name = run.data["name"]
     return [
         Measure(
             f"{name}: intervals that hold, of {len(rows)}",

@@ -52,7 +52,7 @@ def demo() -> Run:
     return next(
         run
         for run in map(store.open, store.ids())
-        if run.summary.is_demo and AXIS in run.meta["request"]["axes"] and run.has("scores")
+        if run.summary.is_demo and AXIS in run.request["axes"] and run.has("scores")
     )
 
 

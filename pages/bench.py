@@ -66,7 +66,7 @@ def _bench(run: KeptRun, choice: Choice, bench: Bench) -> None:
 def _units_off(run: KeptRun, bench: Bench) -> Units:
     """Units that are off, from the address or this session; those of another model are
     forgotten."""
-    asked, model = state.from_address(state.OFF), run.meta["model"]["weight_hash"]
+    asked, model = state.from_address(state.OFF), run.model["weight_hash"]
     if asked is None and state.kept(state.OFF_OF, model) != model:
         for key in (state.OFF, state.PROTECTED):
             state.put(key, [])

@@ -57,7 +57,7 @@ def _comparable(run: cache.KeptRun, other: str) -> bool:
 
 
 def _axes(run: cache.KeptRun) -> list[str]:
-    return list(run.meta["request"].get("axes") or ())
+    return list(run.request.get("axes") or ())
 
 
 def _draw(runs: list[cache.KeptRun], choice: Choice) -> None:

@@ -97,7 +97,7 @@ def _mask(run: KeptRun, variant: str) -> None:
     handout = track_of(run).handout
     with st.container(border=True):
         st.markdown(f"**Mask**  \n{handout.mask}")
-        name = f"{file_name(run.meta['model']['name'])}-{file_name(variant)}.mask.json"
+        name = f"{file_name(run.model['name'])}-{file_name(variant)}.mask.json"
         _download(
             "Download mask",
             lambda: _made(run, "masks", False, variant),

@@ -60,7 +60,7 @@ def pictures_of(run: KeptRun) -> dict[str, str]:
     if not (run.has("thumbs") and run.has("images")):
         return {}
     table = run.table("thumbs")[["image_id"]].merge(run.table("images"), on="image_id")
-    classes, groups = run.meta["model"]["classes"], run.meta["data"]["groups"]
+    classes, groups = run.model["classes"], run.data["groups"]
     named = {}
     for place, row in enumerate(table.to_dict("records"), 1):
         parts = [classes[int(row["label"])], *(str(row[name]) for name in groups if name in row)]

@@ -66,7 +66,7 @@ def _question(run: KeptRun, choice: Choice) -> dict[str, Any]:
 
 
 def _settings(run: KeptRun) -> dict[str, Any]:
-    request, model = run.meta["request"], run.meta["model"]
+    request, model = run.request, run.model
     n_heads = model["n_heads"]
     one, two, three, four = st.columns([3, 2, 2, 3], gap="medium", vertical_alignment="bottom")
     heads = one.text_input(
@@ -203,7 +203,7 @@ def _siblings(rows: list[Values], shown: bool) -> None:
 
 def _effect(run: KeptRun, choice: Choice, found: Values) -> None:
     """What the audit measured on the head whose attention is shown."""
-    unit = found["layer"] * int(run.meta["model"]["n_heads"]) + found["head"]
+    unit = found["layer"] * int(run.model["n_heads"]) + found["head"]
     if maps := track_of(run).maps:
         numbers = made(run, maps.numbers, unit)
         st.caption("What the audit measured when this head alone is off:")

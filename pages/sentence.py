@@ -31,14 +31,14 @@ def _question(run: KeptRun, choice: Choice) -> dict[str, Any]:
     """The form: what is asked."""
     left, right = st.columns([3, 1], gap="medium", vertical_alignment="bottom")
     with left:
-        classes = run.meta["model"]["classes"]
+        classes = run.model["classes"]
         named = {label: capital(safe.visible(words.group_name(label))) for label in classes}
         label = select("A test text of the data of class", named, state.ABOUT_GROUP)
     with right:
         texts, keys = made(run, texts_of, label), (state.SENTENCE, state.SECOND_SENTENCE)
         take_one("sentence", texts, keys)
     fields = {"text": text_box("Sentence", state.SENTENCE)}
-    if run.meta["data"].get("pair"):
+    if run.data.get("pair"):
         fields["second"] = text_box("Second sentence", state.SECOND_SENTENCE)
     return {"variant": lookup.variant_of(run, choice)["variant"], **fields}
 
@@ -46,7 +46,7 @@ def _question(run: KeptRun, choice: Choice) -> dict[str, Any]:
 def texts_of(run: KeptRun, label: str) -> list[tuple[str, str]]:
     """Test texts of a class, and their second ones, in the order of their ids, which is as good as
     drawn."""
-    table, classes = run.table("texts").sort_values("text_id"), run.meta["model"]["classes"]
+    table, classes = run.table("texts").sort_values("text_id"), run.model["classes"]
     mine = table[(table["split"] == lookup.REPORTED) & (table["label"] == classes.index(label))]
     return list(zip(mine["text"].astype(str), mine["text_b"].astype(str), strict=True))
 

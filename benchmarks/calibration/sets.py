@@ -49,7 +49,7 @@ COLUMNS = ["number", "kind", "axis", "holds", "miss", "width"]
 
 def measures(quick: bool) -> list[Measure]:
     run = demo()
-    axes = run.meta["request"]["axes"][: 1 if quick else None]
+    axes = run.request["axes"][: 1 if quick else None]
     rows = pd.DataFrame(_new(run, axes, quick), columns=COLUMNS)
     strong = rows[(rows["number"] == "bias") & (rows["kind"] != RANDOM)]
     found = []

@@ -33,7 +33,7 @@ PEAK = Path("/proc/self/clear_refs")
 def tables(times: int, count: int) -> None:
     """Statistics of `count` variants on two axes, and writing their tables."""
     run = Store(EMBEDDED).open(RUN)
-    request = AuditRequest.from_dict(run.meta["request"])
+    request = AuditRequest.from_dict(run.request)
     context = _context(request, times)
     request = replace(request, axes=request.axes[:2], gamma=0.3)
     variants = [
@@ -55,7 +55,7 @@ def pages(times: int) -> None:
         _apart(lambda: _write(Store(Path(folder)), times))
         run = Store(Path(folder)).open("many")
         last = run.table("variants")["variant"].iat[-1]
-        _told(lambda: [pairs(run, last, run.meta["request"]["axes"][0]), recomputed(run)])
+        _told(lambda: [pairs(run, last, run.request["axes"][0]), recomputed(run)])
 
 
 def _apart(do: Callable[[], object]) -> None:

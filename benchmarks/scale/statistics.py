@@ -34,7 +34,7 @@ EMBEDDED = Path(__file__).resolve().parents[2] / "assets" / "demo-run"
 
 def measures() -> list[Measure]:
     run = Store(EMBEDDED).open(RUN)
-    request, variants = AuditRequest.from_dict(run.meta["request"]), variants_of(run)
+    request, variants = AuditRequest.from_dict(run.request), variants_of(run)
     context = context_of(validate(request))
     with tempfile.TemporaryDirectory() as folder:
         context = replace(context, keeper=Store(Path(folder)).shards)

@@ -37,16 +37,27 @@ MEMORY_HELP = (
 )
 
 
-def json_flag(parser: argparse.ArgumentParser) -> None:
+def command(
+    parser: argparse.ArgumentParser,
+    run: Callable[[argparse.Namespace], tuple[Any, str]],
+    store: bool = True,
+    ray: bool = False,
+    **more: Any,
+) -> None:
+    """What every command ends with: where runs are kept, --json, and what it runs.
+
+    ray: whether it says where it computes. more: what else `run` finds in its arguments.
+    """
+    if ray:
+        ray_option(parser)
+    if store:
+        parser.add_argument(
+            "--store",
+            metavar="DIR",
+            help="where runs are kept (default: $PRUNEAUDIT_STORE or user data)",
+        )
     parser.add_argument("--json", action="store_true", help="print JSON")
-
-
-def store_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--store",
-        metavar="DIR",
-        help="where runs are kept (default: $PRUNEAUDIT_STORE or user data)",
-    )
+    parser.set_defaults(run=run, **more)
 
 
 def store_of(args: argparse.Namespace) -> Store:

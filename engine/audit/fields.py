@@ -275,10 +275,26 @@ def _or_nothing(word: str, bound: float | None) -> str:
     return "" if bound is None else f"{word} {bound:g}"
 
 
-def asked(default: Any = MISSING, *, kind: Kind, help: str = "", **more: Any) -> Any:
-    """Declares an attribute of a request dataclass; see `Field` for what can be said of it."""
+KINDS: Mapping[str, Kind] = {
+    "bool": "flag",
+    "int": "integer",
+    "float": "number",
+    "str": "text",
+    "tuple[float, ...]": "numbers",
+    "tuple[str, ...]": "names",
+    "dict[str, dict[str, Any]]": "settings per method",
+}
+"""What an annotated attribute is where its declaration names no kind; a text of which the values
+are known is a choice."""
+
+
+def asked(default: Any = MISSING, **more: Any) -> Any:
+    """Declares an attribute of a request dataclass; see `Field` for what can be said of it.
+
+    The kind is that of its annotation (KINDS), and None is allowed where it is the default.
+    """
     factory = {"default_factory": type(default)} if default in ({}, []) else {"default": default}
-    return dataclasses.field(metadata={"asked": {"kind": kind, "help": help, **more}}, **factory)
+    return dataclasses.field(metadata={"asked": more}, **factory)
 
 
 def part(name: str, kind: Kind, default: Any = None, *, help: str = "", **more: Any) -> Field:
@@ -294,15 +310,17 @@ def fields_of(request: type) -> tuple[Field, ...]:
 @cache
 def _declared(requests: tuple[type]) -> tuple[Field, ...]:
     items = sorted(dataclasses.fields(requests[0]), key=lambda item: item.kw_only is True)
-    return tuple(
-        Field(
-            name=item.name,
-            default=item.default if item.default_factory is MISSING else item.default_factory(),
-            **item.metadata["asked"],
-        )
-        for item in items
-        if "asked" in item.metadata
-    )
+    return tuple(_declared_field(item) for item in items if "asked" in item.metadata)
+
+
+def _declared_field(item: dataclasses.Field[Any]) -> Field:
+    default = item.default if item.default_factory is MISSING else item.default_factory()
+    more = item.metadata["asked"]
+    kind = KINDS.get(str(item.type).removesuffix(" | None"), "text")
+    if kind == "text" and ("known" in more or "choices" in more):
+        kind = "choice"
+    usual = {"kind": kind, "help": "", "optional": default is None}
+    return Field(name=item.name, default=default, **{**usual, **more})
 
 
 def values_of(request: Any) -> dict[str, Any]:

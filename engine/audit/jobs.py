@@ -29,7 +29,7 @@ from engine.audit.fields import type_faults
 from engine.audit.request import Growth
 from engine.audit.tracks import request_from, track_of_request
 from engine.audit.turn import Aside, Pulse, device_named
-from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError, StoreError
+from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError, StoreError, refusal
 from engine.core.files import (
     PROJECT,
     explained,
@@ -331,7 +331,7 @@ def _said(folder: Path) -> JobState:
     path = folder / STATE
     if not path.exists():
         what = f"{folder.name!r} is not in the store."
-        raise RequestError(Fault("job", what, "Look at the list of jobs."))
+        raise refusal("job", what, "Look at the list of jobs.")
     try:
         return state_from(read_document(path, f"job {folder.name}", SCHEMA), folder.name)
     except StoreError as error:
@@ -356,9 +356,7 @@ def _asked(folder: Path) -> Values:
     """The request as it was written. RequestError where there is no such job, DamagedError where it
     is not whole."""
     if not (folder / REQUEST).exists():
-        raise RequestError(
-            Fault("job", f"{folder.name!r} is not in the store.", "Look at the list of jobs.")
-        )
+        raise refusal("job", f"{folder.name!r} is not in the store.", "Look at the list of jobs.")
     return read_document(folder / REQUEST, f"job {folder.name}", SCHEMA)
 
 

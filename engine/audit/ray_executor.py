@@ -25,7 +25,7 @@ import pandas as pd
 
 from engine.audit.measurements import InMemory, MeasurementContext
 from engine.audit.session import Executor, Progress, source_digest, versions
-from engine.core.errors import Fault, PruneAuditError, RequestError, said_by
+from engine.core.errors import Fault, PruneAuditError, RequestError, refusal, said_by
 from engine.core.files import PROJECT
 
 # The workers of one audit on a Ray cluster: started, awaited until their model is loaded,
@@ -428,8 +428,8 @@ def connect(address: str) -> Any:
         )
     except Exception as error:  # Ray raises many kinds: no cluster, other versions, lost on the way
         what = f"the cluster at {address} cannot be used: {said_by(error)}."
-        raise RequestError(
-            Fault("--ray", what, "Check the address, and that it runs the same Ray and Python.")
+        raise refusal(
+            "--ray", what, "Check the address, and that it runs the same Ray and Python."
         ) from error
     _quieten()
     _ASKED.clear()
@@ -456,7 +456,7 @@ def _same_cluster(ray: Any, address: str) -> None:
     if address in ("auto", "local", *_ASKED) or _place(address) == _place(connected):
         return
     what = f"this process is connected to the cluster at {connected}, not to {address}."
-    raise RequestError(Fault("--ray", what, "Start a process of its own for each cluster."))
+    raise refusal("--ray", what, "Start a process of its own for each cluster.")
 
 
 def _place(address: str) -> tuple[str, str]:
@@ -470,7 +470,7 @@ def _place(address: str) -> tuple[str, str]:
 def _need_ray() -> None:
     if importlib.util.find_spec("ray") is None:
         what = "the package ray is not installed here."
-        raise RequestError(Fault("--ray", what, "pip install -r requirements-ray.txt"))
+        raise refusal("--ray", what, "pip install -r requirements-ray.txt")
 
 
 def reach(address: str) -> None:
@@ -482,20 +482,18 @@ def reach(address: str) -> None:
     host, _, port = address.removeprefix("ray://").rpartition(":")
     how = "Start one: ray start --head, then give its host:port."
     if not host or not port.isdigit():
-        raise RequestError(
-            Fault(
-                "--ray",
-                f"{address!r} is no host:port.",
-                'Write for example 10.0.0.5:6379, or "auto".',
-            )
+        raise refusal(
+            "--ray",
+            f"{address!r} is no host:port.",
+            'Write for example 10.0.0.5:6379, or "auto".',
         )
     try:
         with socket.create_connection((host, int(port)), timeout=REACH) as line:
             answers = _is_cluster(line)
     except (OSError, OverflowError) as error:
-        raise RequestError(Fault("--ray", f"nothing answers at {address}.", how)) from error
+        raise refusal("--ray", f"nothing answers at {address}.", how) from error
     if not answers:
-        raise RequestError(Fault("--ray", f"what listens at {address} is no Ray cluster.", how))
+        raise refusal("--ray", f"what listens at {address} is no Ray cluster.", how)
 
 
 def _is_cluster(line: socket.socket) -> bool:

@@ -28,7 +28,6 @@ class Request:
 
     title: str = asked(
         "",
-        kind="text",
         counts="no",
         section=MORE,
         last=True,
@@ -38,7 +37,6 @@ class Request:
     )
     first_seed: int = asked(
         0,
-        kind="integer",
         minimum=0,
         option="--seed",
         metavar="FIRST",
@@ -47,10 +45,9 @@ class Request:
         label="First seed",
         help="the first of the seeds",
     )
-    device: str = asked("auto", kind="text", check=device_faults, help="auto, cpu, cuda, …")
+    device: str = asked("auto", check=device_faults, help="auto, cpu, cuda, …")
     restart: bool = asked(
         False,
-        kind="flag",
         counts="no",
         section=MORE,
         last=True,

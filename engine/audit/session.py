@@ -29,7 +29,7 @@ from engine.audit.request import Growth, Plan
 from engine.audit.tracks import request_from, track_of_run
 from engine.audit.turn import device_named, working
 from engine.core import memory
-from engine.core.errors import Fault, RequestError, StoreError, unknown
+from engine.core.errors import Fault, RequestError, StoreError, refusal, unknown
 from engine.core.files import PROJECT, json_able
 from engine.core.types import Event, Hooks, Values, digest_of
 from engine.store.runs import EMBEDDED, Run, Store, damaged_tables, find_run, id_of, write_addition
@@ -273,8 +273,8 @@ def begin(store: Store, plan: Plan) -> None:
     earlier = _read(path)
     if earlier is not None and earlier != plan.content and not plan.request.restart:
         what = "changed since this audit was begun, so none of its finished parts can be used."
-        raise RequestError(
-            Fault("data or weights", what, "Put the old ones back, or begin again with --restart.")
+        raise refusal(
+            "data or weights", what, "Put the old ones back, or begin again with --restart."
         )
     write_document(path, {"content": plan.content}, 1)
 
@@ -567,16 +567,14 @@ def run_of(request: Growth, store: Store) -> Run:
     ships. RequestError where it is of another track."""
     run = find_run(request.run, [store, Store(EMBEDDED, read_only=True)])
     if track_of_run(run).name != request.track:
-        raise RequestError(
-            Fault("run", f"is of {track_of_run(run).cuts}.", f"Name one of {request.track}.")
-        )
+        raise refusal("run", f"is of {track_of_run(run).cuts}.", f"Name one of {request.track}.")
     return run
 
 
 def absent(run: Run, spared: bool = False) -> list[Fault]:
     """Files that the run read and that are not there any more: nothing more of it can be measured
     without them. spared: those without which only the perplexity cannot (TEXTS)."""
-    asked = run.meta["request"]
+    asked = run.request
     texts = TEXTS if asked.get("max_corpus_tokens") is not None else ()
     paths = {
         field.label: PROJECT / asked[field.name]
@@ -603,7 +601,7 @@ def plan_of(run: Run) -> Plan:
     today."""
     if faults := absent(run):
         raise RequestError(faults)
-    return same_plan(run, track_of_run(run).part("validate")(request_from(run.meta["request"])))
+    return same_plan(run, track_of_run(run).part("validate")(request_from(run.request)))
 
 
 def same_plan(run: Run, plan: PlanT) -> PlanT:
@@ -613,7 +611,7 @@ def same_plan(run: Run, plan: PlanT) -> PlanT:
             f"data, weights or code have changed since {run.id} was made: the same request is now"
             f" {plan.run_id}."
         )
-        raise RequestError(Fault("run", what, "Audit again, and measure on that run."))
+        raise refusal("run", what, "Audit again, and measure on that run.")
     return plan
 
 
@@ -622,7 +620,7 @@ def check_asked(run: Run, request: Growth, splits: Sequence[str], benchmarks: bo
 
     benchmarks: whether the track measures any.
     """
-    known, wanted = run.meta["request"]["axes"], dict.fromkeys((request.axis, *request.axes))
+    known, wanted = run.request["axes"], dict.fromkeys((request.axis, *request.axes))
     faults = [unknown("axis", axis, known) for axis in wanted if axis not in known]
     if request.split not in ("", *splits):
         faults.append(unknown("split", request.split, splits))
@@ -649,11 +647,11 @@ def check_units(units: Sequence[int], total: int, many: str, model: str, counted
     numbered."""
     if not all(0 <= unit < total for unit in units) or len(set(units)) != len(units):
         said = f"{list(units)[:20]} are not {many} of {model}, once each."
-        raise RequestError(Fault(many, said, f"Units go from 0 to {total - 1}{counted}."))
+        raise refusal(many, said, f"Units go from 0 to {total - 1}{counted}.")
 
 
 def check_name(name: str) -> None:
     """RequestError where a set's name cannot be shown."""
     if len(name) > LONGEST or not (name or "x").isprintable() or set(name) & set("<>&"):
         what = "is too long or holds what charts cannot show."
-        raise RequestError(Fault("name", what, f"At most {LONGEST} letters, none of < > &."))
+        raise refusal("name", what, f"At most {LONGEST} letters, none of < > &.")

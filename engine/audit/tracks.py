@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from engine.audit.request import Growth, is_growth
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import RequestError, refusal, unknown
 from engine.core.types import Values
 from engine.store.runs import Run
 
@@ -106,12 +106,10 @@ class TrackEntry:
         module, _, name = getattr(self, which).partition(":")
         if not module:
             can = ", ".join(entry.cuts for entry in tracks().values() if getattr(entry, which))
-            raise RequestError(
-                Fault(
-                    "run",
-                    f"is of {self.cuts}, for which this cannot be done.",
-                    f"It can for: {can}.",
-                )
+            raise refusal(
+                "run",
+                f"is of {self.cuts}, for which this cannot be done.",
+                f"It can for: {can}.",
             )
         return getattr(importlib.import_module(f"{self.package}.{module}"), name)
 

@@ -18,7 +18,10 @@ from engine.store.shards import Shards
 def verify_run(run: Run) -> Values:
     """{"ok": bool, "checks": [{"what", "ok"}]}: hashes of all tables and of what was added, then
     what can be computed again, in additions too."""
-    checks = _bytes(run) + [{"what": what, "ok": False} for what in _left_out(run)]
+    checks = _bytes(run) + [
+        {"what": what, "ok": False}
+        for what in [f"{wrong} It is left out." for wrong in run.damaged_additions.values()]
+    ]
     if not damaged_tables(run):
         checks += track_of_run(run).part("verify")(run)
     return {"ok": all(check["ok"] for check in checks), "run": run.id, "checks": checks}
@@ -54,11 +57,6 @@ def _bytes(run: Run) -> list[dict[str, Any]]:
         for one in run.added
     ]
     return checks + _shards(run)
-
-
-def _left_out(run: Run) -> list[str]:
-    """What is said of additions that are damaged."""
-    return [f"{wrong} It is left out." for wrong in run.damaged_additions.values()]
 
 
 def _shards(run: Run) -> list[dict[str, Any]]:

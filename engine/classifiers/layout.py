@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, RequestError, refusal, unknown
 from engine.core.types import digest_of, rng
 from engine.data.images.load import ImageSet
 from engine.data.texts.load import TextSet
@@ -133,12 +133,10 @@ def lay_out(
     for axis in axes:
         strata, left_out = _strata(images, needed[axis])
         if not strata:
-            raise RequestError(
-                Fault(
-                    "axes",
-                    f"No {items.one} has a group on {axis}.",
-                    "Leave it out or fill its column.",
-                )
+            raise refusal(
+                "axes",
+                f"No {items.one} has a group on {axis}.",
+                "Leave it out or fill its column.",
             )
         if left_out:
             notes.append(
@@ -323,9 +321,7 @@ def in_order_of(
     own, named = [key(one) for one in data.classes], [key(one) for one in outputs.names]
     if len(own) != outputs.n:
         what = f"{outputs.model} has {outputs.n} outputs, {data.name} has {len(own)} classes."
-        raise RequestError(
-            Fault("classes", what, "Choose another target, other data or another model.")
-        )
+        raise refusal("classes", what, "Choose another target, other data or another model.")
     if asked:
         return _as_asked(data, outputs, tuple(asked))
     if outputs.names and sorted(named) == sorted(own):
@@ -347,16 +343,14 @@ def _as_asked(data: Labelled, outputs: Outputs, asked: tuple[str, ...]) -> Label
     said = _whole(asked, data.classes, key)
     if sorted(said) != sorted(data.classes):
         what = f"{', '.join(asked)[:200]} are not the classes of {data.name}."
-        raise RequestError(Fault("classes", what, f"They are: {', '.join(data.classes)}."))
+        raise refusal("classes", what, f"They are: {', '.join(data.classes)}.")
     named, keys = [key(one) for one in outputs.names], [key(one) for one in said]
     if sorted(named) == sorted(keys) and named != keys:
         what = (
             f"the files of {outputs.model} name its outputs in another order:"
             f" {', '.join(outputs.names)}."
         )
-        raise RequestError(
-            Fault("classes", what, "Leave it out, or mend the names in the model's files.")
-        )
+        raise refusal("classes", what, "Leave it out, or mend the names in the model's files.")
     found = _sorted(data, [data.classes.index(one) for one in said])
     pairs = ", ".join(
         f"{one} = {other}" for one, other in zip(outputs.called, found.classes, strict=True)

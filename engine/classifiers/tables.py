@@ -15,7 +15,7 @@ from PIL import Image
 from engine.classifiers.groups import Arm, GroupMeasure
 from engine.classifiers.images.context import DENSE, TEST, ImageContext, ImageShard
 from engine.classifiers.images.request import ImagePlan, recipe_of
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 from engine.core.types import POOLED, Values, rng
 from engine.data.images.load import ImageSet
 from engine.stats.clustered import benjamini_hochberg
@@ -77,15 +77,25 @@ def numbers_of(
     return results, groups
 
 
-def differences_table(parts: Iterable[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
+DIFFERENCE_COLUMNS = (
+    *("axis", "metric", "group", "value", "low", "high"),
+    *("p", "q", "n", "n_trials", "verdict"),
+)
+
+
+def differences_table(
+    parts: Iterable[pd.DataFrame], *first: str, rates: bool = True
+) -> pd.DataFrame:
     """The table `arm_differences`, from rows of `arm_difference`, with false discovery rates per
-    metric where `columns` has them."""
-    found = list(parts)
+    metric if wanted; `first`: columns that say which arms."""
+    found, columns = list(parts), [*first, *DIFFERENCE_COLUMNS]
+    if not rates:
+        columns.remove("q")
     if not found:
-        return pd.DataFrame(columns=list(columns))
+        return pd.DataFrame(columns=columns)
     table = pd.concat(found, ignore_index=True)
-    rates = table.groupby("metric")["p"].transform(benjamini_hochberg)
-    return table.assign(q=rates)[list(columns)]
+    q = table.groupby("metric")["p"].transform(benjamini_hochberg)
+    return table.assign(q=q)[columns]
 
 
 def variant_row(name: str, method: str, first: Values, **more: Any) -> dict[str, Any]:
@@ -291,10 +301,10 @@ def kept_weights(run: Run, variant: str) -> dict[str, np.ndarray]:
     table = run.table("weights") if run.has("weights") else None
     mine = None if table is None else table[table["variant"] == variant]
     if mine is None or mine.empty:
-        kept = run.meta["request"].get("keep_weights", "first")
+        kept = run.request.get("keep_weights", "first")
         what = f"{variant!r} has no weights in this audit, which kept those of: {kept}."
-        raise RequestError(
-            Fault("variant", what, "Choose the first one, or audit again with --keep-weights all.")
+        raise refusal(
+            "variant", what, "Choose the first one, or audit again with --keep-weights all."
         )
     return unpack(mine.drop(columns="variant"))[0]
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from engine.audit.fields import special_fault, too_long_fault
 from engine.audit.tracks import tracks
-from engine.core.errors import Fault, PruneAuditError, RequestError
+from engine.core.errors import Fault, PruneAuditError, RequestError, refusal
 from engine.core.files import is_special
 from engine.core.text import json_text, one_line, visible
 
@@ -59,7 +59,7 @@ class _Parser(argparse.ArgumentParser):
         return sorted(name for action, name in given.items() if isinstance(action, takes))
 
     def error(self, message: str) -> NoReturn:
-        raise RequestError(Fault("command line", f"{message}.", f"See {self.prog} --help."))
+        raise refusal("command line", f"{message}.", f"See {self.prog} --help.")
 
 
 def parser() -> argparse.ArgumentParser:

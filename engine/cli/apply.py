@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.audit.command_line import json_flag
+from engine.audit.command_line import command
 from engine.core.errors import MaskError
 from engine.core.types import FilterMask, Values
 
@@ -37,8 +37,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--revision", metavar="COMMIT")
     parser.add_argument("--to", required=True, metavar="DIR")
     parser.add_argument("--device", default="auto")
-    json_flag(parser)
-    parser.set_defaults(run=run)
+    command(parser, run, store=False)
 
 
 def run(args: argparse.Namespace) -> tuple[Values, str]:

@@ -6,9 +6,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from engine.audit.command_line import json_flag, store_of, store_option, stores_of
+from engine.audit.command_line import command, store_of, stores_of
 from engine.audit.tracks import parts_of, track_of_run, tracks
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, refusal
 from engine.core.types import Values
 from engine.report import phrasing
 from engine.store.runs import find_run
@@ -38,9 +38,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--show-offensive", action="store_true", help="do not redact what a model wrote"
     )
-    store_option(parser)
-    json_flag(parser)
-    parser.set_defaults(run=run)
+    command(parser, run)
 
 
 def _groups(parts: Values) -> list[tuple[Values, list[str]]]:
@@ -63,8 +61,8 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
     track = track_of_run(found)
     if track.name not in parts:
         can = ", ".join(tracks()[name].cuts for name in parts)
-        raise RequestError(
-            Fault("run", f"{found.id} is about {track.cuts}.", f"Audits that can be asked: {can}.")
+        raise refusal(
+            "run", f"{found.id} is about {track.cuts}.", f"Audits that can be asked: {can}."
         )
     part = parts[track.name]
     others = [

@@ -12,19 +12,17 @@ from engine.audit.command_line import (
     Ticker,
     add_options,
     checked,
+    command,
     executor_of,
     foreign_options,
-    json_flag,
     made,
-    ray_option,
     read_fields,
     store_of,
-    store_option,
 )
 from engine.audit.fields import attempt, fields_of
 from engine.audit.fitting import fit, scales_of, seconds_of
 from engine.audit.tracks import TrackEntry, track_of_request, tracks
-from engine.core.errors import Fault, RequestError, StoreError
+from engine.core.errors import Fault, RequestError, StoreError, refusal
 from engine.core.types import Hooks, Values
 
 
@@ -47,10 +45,7 @@ def add(commands: Any) -> None:
                 metavar="TIME",
                 help="try it, and measure no more than fits into 90s, 30m or 2h on this machine",
             )
-        ray_option(parser)
-        store_option(parser)
-        json_flag(parser)
-        parser.set_defaults(run=run, tracks=answering)
+        command(parser, run, ray=True, tracks=answering)
 
 
 def run(args: argparse.Namespace) -> tuple[Values, str]:
@@ -128,14 +123,14 @@ def _begun(args: argparse.Namespace) -> Any:
             if isinstance(error, StoreError)
             else f"the request.json of {args.resume} cannot be read."
         )
-        raise RequestError(Fault("--resume", what, "Ask again without --resume.")) from None
+        raise refusal("--resume", what, "Ask again without --resume.") from None
     if not isinstance(begun, tuple(track.part("request") for track in args.tracks)):
         what = f"{args.resume} is no audit of {' or '.join(track.cuts for track in args.tracks)}."
-        raise RequestError(Fault("--resume", what, "Resume it where it was begun."))
+        raise refusal("--resume", what, "Resume it where it was begun.")
     return begun
 
 
-def _other_than_begun(job: str, begun: Any, values: dict[str, Any]) -> list[Fault]:
+def _other_than_begun(job: str, begun: Any, values: Values) -> list[Fault]:
     """Settings given beside the job that are not its own: nothing is ever mixed."""
     faults = []
     for name, value in values.items():

@@ -6,8 +6,9 @@ import argparse
 import time
 from typing import Any
 
-from engine.audit.command_line import json_flag, store_of, store_option
+from engine.audit.command_line import command, store_of
 from engine.core import words
+from engine.core.types import Values
 from engine.report import phrasing
 
 
@@ -20,9 +21,7 @@ def add(commands: Any) -> None:
         ("start", start, "start it before the first question"),
     ):
         action = actions.add_parser(name, help=about)
-        store_option(action)
-        json_flag(action)
-        action.set_defaults(run=run)
+        command(action, run)
 
 
 def status(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
@@ -49,7 +48,7 @@ def stop(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     )
 
 
-def _shown(args: argparse.Namespace, found: dict[str, Any]) -> tuple[dict[str, Any], str]:
+def _shown(args: argparse.Namespace, found: Values) -> tuple[dict[str, Any], str]:
     from engine.audit.jobs import list_jobs
 
     moving = [
@@ -64,7 +63,7 @@ def _shown(args: argparse.Namespace, found: dict[str, Any]) -> tuple[dict[str, A
     )
 
 
-def told(found: dict[str, Any]) -> list[str]:
+def told(found: Values) -> list[str]:
     """An engine's status in lines: what is loaded, on what, since when, how often it was of use."""
     if not found["running"]:
         return [f"No engine runs for {found['store']}. The next question starts one."]
@@ -84,7 +83,7 @@ def told(found: dict[str, Any]) -> list[str]:
     ]
 
 
-def _one(kept: dict[str, Any]) -> str:
+def _one(kept: Values) -> str:
     where = f" on {kept['device']}" if kept["device"] else ""
     age = words.duration(time.time() - kept["since"])
     return (

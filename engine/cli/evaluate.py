@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from engine.audit.command_line import json_flag
+from engine.audit.command_line import command
 from engine.audit.tracks import parts_of, tracks
 from engine.core.errors import Fault, RequestError
 from engine.core.files import json_able
@@ -53,8 +53,7 @@ def add(commands: Any) -> None:
         group = parser.add_argument_group(tracks()[name].cuts)
         part.options(group.add_argument)
         own[part.ITEMS] = group._group_actions
-    json_flag(parser)
-    parser.set_defaults(run=run, own=own)
+    command(parser, run, store=False, own=own)
 
 
 def run(args: argparse.Namespace) -> tuple[Values, str]:

@@ -11,13 +11,11 @@ from typing import Any
 from engine.audit.command_line import (
     Ticker,
     absolute,
+    command,
     executor_of,
-    json_flag,
     numbers_of,
     pairs_of,
-    ray_option,
     store_of,
-    store_option,
 )
 from engine.audit.experiments import (
     PAPER,
@@ -95,10 +93,7 @@ def add(commands: Any) -> None:
         action="store_true",
         help="begin again although data or weights changed since the last try",
     )
-    ray_option(parser)
-    store_option(parser)
-    json_flag(parser)
-    parser.set_defaults(run=run)
+    command(parser, run, ray=True)
 
 
 def run(args: argparse.Namespace) -> tuple[dict[str, Any] | list[Any], str]:

@@ -6,13 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from engine.audit.command_line import (
-    json_flag,
-    store_option,
-    stores_of,
-    tolerance_options,
-    tolerances_of,
-)
+from engine.audit.command_line import command, stores_of, tolerance_options, tolerances_of
 from engine.audit.verification import refuse_unsound
 from engine.core.types import Values
 from engine.store.runs import find_run
@@ -39,9 +33,7 @@ def add(commands: Any) -> None:
         "--show-offensive", action="store_true", help="do not redact generated text"
     )
     tolerance_options(parser)
-    store_option(parser)
-    json_flag(parser)
-    parser.set_defaults(run=run)
+    command(parser, run)
 
 
 def run(args: argparse.Namespace) -> tuple[Values, str]:

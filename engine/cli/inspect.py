@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from engine.audit.command_line import json_flag
+from engine.audit.command_line import command
 from engine.audit.fields import fields_of
 from engine.audit.tracks import track_named, tracks
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, refusal
 from engine.core.types import Values
 
 OFFLINE = "HF_HUB_OFFLINE"
@@ -28,8 +28,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("--revision", help="of a language model on the hub")
     parser.add_argument("--track", choices=list(tracks()), help="only for audits of this kind")
-    json_flag(parser)
-    parser.set_defaults(run=run)
+    command(parser, run, store=False)
 
 
 def run(args: argparse.Namespace) -> tuple[Values, str]:
@@ -53,7 +52,7 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
         said, refused = _asked(tracks_asked, given)
     if not said and not refused:
         what = "and --revision are not for models of this kind, or not both."
-        raise RequestError(Fault("--weights", what, "Leave one of them out."))
+        raise refusal("--weights", what, "Leave one of them out.")
     if not said:
         raise RequestError(
             list(dict.fromkeys(fault for faults in refused.values() for fault in faults))

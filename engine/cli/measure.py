@@ -8,18 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from engine.audit.command_line import (
-    Ticker,
-    checked,
-    executor_of,
-    json_flag,
-    ray_option,
-    store_of,
-    store_option,
-)
+from engine.audit.command_line import Ticker, checked, command, executor_of, store_of
 from engine.audit.request import Growth
 from engine.audit.tracks import track_of_run
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, refusal
 from engine.core.files import in_full
 from engine.core.types import Values
 from engine.report.tracks import track_of
@@ -74,10 +66,7 @@ def add(commands: Any) -> None:
         default="",
         help="of the data: sets by hand are tried on one of the first two before test",
     )
-    ray_option(parser)
-    store_option(parser)
-    json_flag(parser)
-    parser.set_defaults(run=run)
+    command(parser, run, ray=True)
 
 
 def run(args: argparse.Namespace) -> tuple[Values, str]:
@@ -97,7 +86,7 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
 
 def growth_of_words(args: argparse.Namespace, run: Run) -> Growth:
     """What the words ask of the run."""
-    track, asked = track_of_run(run), run.meta["request"]
+    track, asked = track_of_run(run), run.request
     axis = args.axis or asked["axes"][0]
     axes = tuple(asked["axes"]) if args.all_axes else (axis,)
     same: dict[str, Any] = {
@@ -108,18 +97,18 @@ def growth_of_words(args: argparse.Namespace, run: Run) -> Growth:
         "split": args.split,
     }
     if args.judge is None and args.judge_label:
-        raise RequestError(Fault("--judge-label", "goes with --judge only.", "Leave it out."))
+        raise refusal("--judge-label", "goes with --judge only.", "Leave it out.")
     if args.judge is not None:
         return _by_judge(args, same)
     if args.benchmark:
         return Growth(**same, benchmarks=tuple(map(_in_full, args.benchmark)))
     if args.level is not None:
         if args.name:
-            raise RequestError(Fault("--name", "names a set chosen by hand.", "Leave it out."))
+            raise refusal("--name", "names a set chosen by hand.", "Leave it out.")
         return Growth(**same, method=args.method or asked["methods"][0], level=args.level)
     if args.method:
-        raise RequestError(
-            Fault("--method", "chooses the heads at a level.", "Leave it out, or give --sparsity.")
+        raise refusal(
+            "--method", "chooses the heads at a level.", "Leave it out, or give --sparsity."
         )
     said = args.mask if args.mask is not None else args.heads
     return Growth(**same, units=_units(run, said), name=args.name)
@@ -131,7 +120,7 @@ def _in_full(words: str) -> str:
     return f"{name}={in_full(path)}" if equals and path else words
 
 
-def _by_judge(args: argparse.Namespace, same: dict[str, Any]) -> Growth:
+def _by_judge(args: argparse.Namespace, same: Values) -> Growth:
     given = {"--name": args.name, "--method": args.method, "--split": args.split}
     if wrong := [name for name, value in given.items() if value]:
         what = "does not go with --judge, which reads the test texts of every variant."
@@ -148,11 +137,11 @@ def _units(run: Run, said: str | Path) -> tuple[int, ...]:
             f"is of {track_of_run(run).cuts}, whose variants are trained: units cannot be chosen by"
             " hand."
         )
-        raise RequestError(Fault("run", what, "Ask for another level instead."))
+        raise refusal("run", what, "Ask for another level instead.")
     return bench.units(run, said)
 
 
-def _text(told: dict[str, Any], items: str) -> str:
+def _text(told: Values, items: str) -> str:
     """One line per number: predicted, then measured. items: what it was measured on."""
     lines = [
         f"run {told['run']}, {told['split']} {items}, added"

@@ -6,14 +6,7 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from engine.audit.command_line import (
-    json_flag,
-    store_of,
-    store_option,
-    stores_of,
-    tolerance_options,
-    tolerances_of,
-)
+from engine.audit.command_line import command, store_of, stores_of, tolerance_options, tolerances_of
 from engine.core.text import one_line
 from engine.core.types import Values
 from engine.store.runs import as_called, find_run
@@ -36,9 +29,7 @@ def add(commands: Any) -> None:
             action.add_argument({"RUN": "id"}.get(word, word.lower()), metavar=word)
         if run is advise:
             tolerance_options(action)
-        store_option(action)
-        json_flag(action)
-        action.set_defaults(run=run)
+        command(action, run)
 
 
 def list_runs(args: argparse.Namespace) -> tuple[list[dict[str, Any]], str]:

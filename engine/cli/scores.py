@@ -13,12 +13,10 @@ from engine.audit.command_line import (
     Ticker,
     add_options,
     checked,
+    command,
     executor_of,
     foreign_options,
-    json_flag,
-    ray_option,
     store_of,
-    store_option,
 )
 from engine.audit.tracks import parts_of, tracks
 from engine.core.errors import Fault
@@ -35,11 +33,8 @@ def add(commands: Any) -> None:
     parser = commands.add_parser("scores", help="score heads and write them as a table")
     for place, (name, part) in enumerate(reversed(parts.items())):
         add_options(parser, part.FIELDS, tracks()[name].cuts if place else "")
-    ray_option(parser)
-    store_option(parser)
-    json_flag(parser)
     parser.add_argument("--out", required=True, metavar="scores.csv|.parquet")
-    parser.set_defaults(run=run)
+    command(parser, run, ray=True)
 
 
 def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:

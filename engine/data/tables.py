@@ -95,12 +95,12 @@ class Preview:
         ]
 
 
-def preview(path: Path, first: int = 5, most: int = 24) -> Preview:
-    """The first rows of a CSV, and counts of the columns with 2 to `most` values. RequestError."""
+def preview(path: Path) -> Preview:
+    """The first rows of a CSV, and counts of the columns with 2 to 24 values. RequestError."""
     cells = csv_table(path).cells
-    few = [name for name in cells.columns if 1 < cells[name].nunique() <= most]
+    few = [name for name in cells.columns if 1 < cells[name].nunique() <= 24]
     counts = {name: cells[name].value_counts().to_dict() for name in few}
-    return Preview(len(cells), cells.head(first), counts)
+    return Preview(len(cells), cells.head(), counts)
 
 
 @dataclass

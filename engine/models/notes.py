@@ -17,7 +17,7 @@ from typing import Any
 
 from engine.core.errors import refusal
 from engine.core.files import folder_whole, sha256_of
-from engine.core.types import digest_of
+from engine.core.types import Values, digest_of
 from engine.models.config_file import CONFIG, GENERATION, config_or_nothing
 from engine.models.file_fields import unread
 from engine.models.gguf_file import said_of
@@ -251,7 +251,7 @@ def _home() -> Path:
     return Path(home).expanduser() / "put-together"
 
 
-def _write(folder: Path, encoder: Path, pin: dict[str, Any], place: Path) -> None:
+def _write(folder: Path, encoder: Path, pin: Values, place: Path) -> None:
     from safetensors.torch import load_file, save_file
 
     whole = {

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from engine.core.types import HeadMask, digest_of
+from engine.core.types import HeadMask, Values, digest_of
 from engine.models.structure.adapter import Adapter
 
 _NOT_CONFIG = ("_name_or_path", "transformers_version")
@@ -121,7 +121,7 @@ def keeping_calls(
     and the other arguments as `again` takes them."""
 
     def before(layer: int) -> Any:
-        def hook(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        def hook(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Values) -> None:
             rest = {name: value for name, value in kwargs.items() if name != "hidden_states"}
             calls[layer] = (args[0] if args else kwargs["hidden_states"], args[1:], rest)
 

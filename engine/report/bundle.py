@@ -15,7 +15,7 @@ import pandas as pd
 
 from engine.audit.tracks import track_of_run
 from engine.audit.verification import refuse_unsound
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import RequestError, refusal, unknown
 from engine.core.files import explained
 from engine.core.text import cell, harmless, json_text, visible
 from engine.core.types import Values, digest_of
@@ -82,7 +82,7 @@ def export_run(
     if wrong := [name for name in what if name not in writers]:
         raise RequestError([unknown("what", name, writers) for name in wrong])
     if not what:
-        raise RequestError(Fault("what", "Nothing is asked for.", f"Known: {', '.join(writers)}."))
+        raise refusal("what", "Nothing is asked for.", f"Known: {', '.join(writers)}.")
     if variant is not None:
         variant_row(run, variant)
     refuse_unsound(run)
@@ -91,7 +91,7 @@ def export_run(
         folder = to / order.checkpoint
         if folder.exists() and any(folder.iterdir()):
             mend = "Choose another folder, or remove it."
-            raise RequestError(Fault("to", f"{folder} is not empty.", mend))
+            raise refusal("to", f"{folder} is not empty.", mend)
     return _staged(order, to, [writers[name] for name in what])
 
 
@@ -168,7 +168,7 @@ def _checkpoint(order: Order, to: Path) -> None:
     run, row, track, folder = order.run, order.takable, track_of(order.run), to / order.checkpoint
     if not (row["n_cut"] or row["method"] in track.ways.uncut or track.ways.instead(row)):
         what = f"{row['variant']!r} cuts nothing."
-        raise RequestError(Fault("variant", what, f"Choose one that cuts {track.many}."))
+        raise refusal("variant", what, f"Choose one that cuts {track.many}.")
     track_of_run(run).part("checkpoint")(run, row, folder, order.base)
     (folder / "README.md").write_text(model_card(run, row), encoding="utf-8")
 
@@ -202,12 +202,10 @@ def write_masks(run: Run, folder: Path, variant: str | None = None) -> list[Path
     if variant is not None:
         rows = [variant_row(run, variant)]
         if said := track.ways.instead(rows[0]):
-            raise RequestError(
-                Fault("variant", f"{variant!r} has no mask. {said}", "Export its checkpoint.")
-            )
+            raise refusal("variant", f"{variant!r} has no mask. {said}", "Export its checkpoint.")
         if rows[0]["n_cut"] == 0:
             what = f"Choose one with a {track.level.noun} above {track.level.none:g}."
-            raise RequestError(Fault("variant", f"{variant!r} cuts nothing.", what))
+            raise refusal("variant", f"{variant!r} cuts nothing.", what)
     else:
         rows = [row for row in lookup.reported(run).to_dict("records") if row["n_cut"] > 0]
     table = lookup.named(run).set_index("variant", drop=False)

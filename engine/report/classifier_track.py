@@ -93,12 +93,8 @@ class ClassifierTrack(Track):
     more_limits: Sequence[str] = ()
 
     def data(self, run: Run) -> str:
-        groups = [words.axis_name(group) for group in run.meta["data"]["groups"]]
-        return (
-            f"{run.meta['data']['name']} by {phrasing.listing(groups)}"
-            if groups
-            else run.meta["data"]["name"]
-        )
+        groups = [words.axis_name(group) for group in run.data["groups"]]
+        return f"{run.data['name']} by {phrasing.listing(groups)}" if groups else run.data["name"]
 
     @property
     def too_few(self) -> Mapping[str, str]:
@@ -170,17 +166,17 @@ class ClassifierTrack(Track):
         return classifier_changed.flips(run, choice, trial)
 
     def caveat(self, run: Run, choice: Choice, row: Values | None) -> str:
-        return lookup.caveat(run, row, more=run.meta["data"].get("stand_in") or "")
+        return lookup.caveat(run, row, more=run.data.get("stand_in") or "")
 
     def notes(self, run: Run) -> list[str]:
-        data = run.meta["data"]
+        data = run.data
         found = [*run.meta["warnings"], *(data.get("notes") or []), data.get("stand_in") or ""]
         return list(dict.fromkeys(filter(None, found)))
 
     def limits(self, run: Run, short: bool = False) -> list[str]:
         how = () if short else self.how_made
         limits = (*(limit.format(items=self.items) for limit in LIMITS), *self.more_limits)
-        return [*filter(None, [run.meta["data"].get("stand_in")]), *how, self.auc_limit, *limits]
+        return [*filter(None, [run.data.get("stand_in")]), *how, self.auc_limit, *limits]
 
 
 # The plain words in which audits of classifiers are told; a track adds what was done, and what it
@@ -197,7 +193,7 @@ def groups(run: Run, axis: str, invented: Mapping[str, Mapping[str, str]]) -> st
     A run of data that only bears such a name has no `stand_in`: nothing is said to be invented
     there.
     """
-    data = run.meta["data"]
+    data = run.data
     count = in_words.counted(len(_names(run, axis)))
     if axis == CLASS_AXIS:
         return f"{count} classes of {data['name']}"

@@ -21,7 +21,7 @@ def default_choice(
 
     RequestError for a variant that cannot be named; the known ones are.
     """
-    axis, level = axis or run.meta["request"]["axes"][0], track_of(run).level
+    axis, level = axis or run.request["axes"][0], track_of(run).level
     reading = default_reading(run)
     if variant is not None:
         row = variant_row(run, variant)
@@ -42,7 +42,7 @@ def default_choice(
 
 def default_reading(run: Run) -> str:
     """The reading of harm the run was asked for, else the track's usual one."""
-    asked, known = run.meta["request"].get("reading"), track_of(run).readings
+    asked, known = run.request.get("reading"), track_of(run).readings
     return asked if asked in known else known[0]
 
 
@@ -73,7 +73,7 @@ def _made(makes: Iterable[Some], run: Run, choice: Choice) -> Iterator[Panel]:
 
 def all_panels(run: Run, choice: Choice) -> Iterator[tuple[str, Panel]]:
     """(axis or "", panel) for every axis of the run, then what they share."""
-    for axis in run.meta["request"]["axes"]:
+    for axis in run.request["axes"]:
         for panel in axis_panels(run, for_axis(run, choice, axis)):
             yield axis, panel
     for panel in shared_panels(run, choice):

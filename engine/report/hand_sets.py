@@ -30,7 +30,7 @@ from engine.audit.session import (
 from engine.classifiers.groups import degenerate
 from engine.classifiers.tables import answers_table
 from engine.classifiers.verification import TRIED, TRIED_ITEMS
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, refusal
 from engine.core.files import json_able
 from engine.core.types import Hooks, Values
 from engine.core.words import PREFIX, is_by_hand
@@ -86,7 +86,7 @@ def check_taken(run: Run, name: str, units: Sequence[int], cut_of: CutOf, many: 
     rows = table[table["variant"] == name].to_dict("records")
     if rows and list(cut_of(rows[0]) or ()) != sorted(units):
         said = f"{name.removeprefix(PREFIX)!r} is another set of {many}."
-        raise RequestError(Fault("name", said, "Give another name."))
+        raise refusal("name", said, "Give another name.")
 
 
 def rows_by_hand(run: Run, metric: str, axis: str, split: str) -> pd.DataFrame:
@@ -240,7 +240,7 @@ class Chosen:
 def trial_split(run: Run) -> str:
     """The split on which a set is tried before it is measured on test: training data where none is
     for validation."""
-    return VALIDATION if run.meta["data"][track_of(run).items].get(VALIDATION) else TRAIN
+    return VALIDATION if run.data[track_of(run).items].get(VALIDATION) else TRAIN
 
 
 def trial_said(run: Run) -> str:
@@ -334,7 +334,7 @@ class HandSets:
         run = run_of(request, store)
         chosen, split = self.chosen(run, request)
         done = lookup.result(run, chosen.name, "accuracy", "", split) is not None
-        axes = tuple(run.meta["request"]["axes"])
+        axes = tuple(run.request["axes"])
         return Grown(run, plan_of(run), (chosen,), split, () if done else axes, request)
 
 
@@ -355,7 +355,7 @@ def check_set(run: Run, request: Growth, level: Fault, total: int, counted: str 
     if request.level is not None:
         raise RequestError(level)
     many = track_of(run).many
-    check_units(request.units, total, many, run.meta["model"]["name"], counted)
+    check_units(request.units, total, many, run.model["name"], counted)
 
 
 def keys_of(item: str) -> dict[str, list[str]]:

@@ -80,10 +80,10 @@ def who(groups: Sequence[str], total: int, most: int) -> str:
     return phrasing.listing(groups)
 
 
-def names(groups: Sequence[str], most: int = 3) -> str:
-    """Groups in a sentence, the first ones by name."""
-    if len(groups) > most:
-        return phrasing.listing([*groups[: most - 1], f"{counted(len(groups) - most + 1)} more"])
+def names(groups: Sequence[str]) -> str:
+    """Groups in a sentence, of more than three the first two by name."""
+    if len(groups) > 3:
+        return phrasing.listing([*groups[:2], f"{counted(len(groups) - 2)} more"])
     return phrasing.listing(groups)
 
 

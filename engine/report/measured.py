@@ -51,7 +51,7 @@ def _names(run: Run) -> dict[str, str]:
         if row["variant"] != "dense"
     }
     names |= {str(name): words.method_name(name) for name in table["method"].unique()}
-    names |= {axis: words.axis_name(axis) for axis in run.meta["request"]["axes"]}
+    names |= {axis: words.axis_name(axis) for axis in run.request["axes"]}
     # Whether it cannot be a word of a sentence.
     names = {
         name: to
@@ -81,7 +81,7 @@ def parts(run: Run, choice: Choice) -> list[Part]:
 
 
 def _what(run: Run, choice: Choice) -> Iterator[str]:
-    track, model = track_of(run), run.meta["model"]
+    track, model = track_of(run), run.model
     size = f", {phrasing.number(model['parameters'])} parameters" if "parameters" in model else ""
     yield f"Model {model['name']}{size}; {track.data(run)}."
     yield f"Measured on {lookup.measured_on(run, lookup.harm(run, 'dense', choice))}."
@@ -158,9 +158,7 @@ def caveats(run: Run, choice: Choice) -> pd.DataFrame:
 
 def settings(run: Run) -> pd.DataFrame:
     """The request, and what the run decided by itself."""
-    rows = [
-        (words.setting_name(key), said(value)) for key, value in sorted(run.meta["request"].items())
-    ]
+    rows = [(words.setting_name(key), said(value)) for key, value in sorted(run.request.items())]
     rows += [(name, said(value)) for name, value in track_of(run).settings(run)]
     return pd.DataFrame(rows, columns=["setting", "value"])
 

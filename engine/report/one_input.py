@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.classifiers.images.picture import LARGEST_FILE, WAYS, pixels_of
 from engine.classifiers.tables import first_repeat
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, RequestError, refusal, unknown
 from engine.core.text import visible
 from engine.core.types import Hooks, Values
 from engine.report.charts import lookup
@@ -96,14 +96,12 @@ def given(run: Run, args: argparse.Namespace) -> dict[str, Any]:
         with path.open("rb") as stream:
             content = stream.read(LARGEST_FILE + 1)
     except OSError as error:
-        raise RequestError(
-            Fault("--image", f"{path} cannot be read ({error.strerror}).", "Name a file.")
+        raise refusal(
+            "--image", f"{path} cannot be read ({error.strerror}).", "Name a file."
         ) from error
     if len(content) > LARGEST_FILE:
-        raise RequestError(
-            Fault(
-                "--image", f"{path} is larger than {LARGEST_FILE / 1e6:g} MB.", "Make it smaller."
-            )
+        raise refusal(
+            "--image", f"{path} is larger than {LARGEST_FILE / 1e6:g} MB.", "Make it smaller."
         )
     return {"file": base64.b64encode(content).decode(), "way": args.look}
 
@@ -157,7 +155,7 @@ class PictureAsk(Ask):
             "gone": track_of(run).cut_of(run, model.variant),
         }
         own = (
-            dense.notes if run.meta["request"].get("train") is None else ()
+            dense.notes if run.request.get("train") is None else ()
         )  # of what is fitted they say nothing
         said = [*notes, *own, *model.notes, *more]
         return {**about, **answered(dense, pruned, pixels, way, hooks), "notes": said}

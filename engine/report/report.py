@@ -123,9 +123,9 @@ def _again(run: Run, variant: Values) -> str:
 def audit_command(run: Run) -> str:
     """The command that computes the audit again; "" where words cannot say its request, which the
     settings hold."""
-    if run.path.parents[1] == EMBEDDED and is_demo(run.meta["model"]["name"]):
+    if run.path.parents[1] == EMBEDDED and is_demo(run.model["name"]):
         return f"python -m engine.audit.embedded {track_of(run).name}"
-    return command_of(run.meta["request"])
+    return command_of(run.request)
 
 
 def masks_said(run: Run, variant: Values) -> list[str]:
@@ -172,7 +172,7 @@ def _parts(
 ) -> dict[str, tuple[str, str]]:
     """The appendix by anchor: a title, and its HTML. Their charts go into `figures`. A named
     variant is measured on every axis; otherwise each axis shows the variant made for it."""
-    parts, axes, track = {}, run.meta["request"]["axes"], track_of(run)
+    parts, axes, track = {}, run.request["axes"], track_of(run)
     if notes := [words.title_said(measured.in_words(run, note), axes) for note in track.notes(run)]:
         parts["notes"] = "What must be known about this audit", _list(notes)
     for place, axis in enumerate(axes):
@@ -404,7 +404,7 @@ def own_lines(run: Run, variant: Values, choice: Choice) -> list[str]:
     row = lookup.result(run, variant["variant"], reading.quality.metric)
     said = "not measured" if row is None else reading.quality.with_interval(row)
     lines = ["## This model", "", f"- {phrasing.sentence(reading.quality.name)}: {said}."]
-    for axis in run.meta["request"]["axes"]:
+    for axis in run.request["axes"]:
         row = lookup.result(run, variant["variant"], reading.worst.metric, axis)
         if row is not None and row["value"] == row["value"]:
             name = plain(words.axis_name(axis)).capitalize()

@@ -202,7 +202,11 @@ def slides(run: Run, choice: Choice) -> bytes:
     with one_browser():
         for name in TITLES:
             told = step(run, choice, name)
-            _slide(deck.slides.add_slide(deck.slide_layouts[5]), told, _source(run))
+            _slide(
+                deck.slides.add_slide(deck.slide_layouts[5]),
+                told,
+                f"{track_of(run).about.capitalize()}. Audit {run.id} of {run.model['name']}.",
+            )
     written = io.BytesIO()
     deck.save(written)
     return written.getvalue()
@@ -244,10 +248,6 @@ def _slides_picture(slide: Any, panel: Panel) -> None:
     image = io.BytesIO(figure_image(drawn, "png", wide, room))
     shape = slide.shapes.add_picture(image, Inches(LEFT), Inches(2.3), height=Inches(ROOM[1]))
     shape._element.nvPicPr.cNvPr.set("descr", _said(f"{panel.question} {panel.answer}"))
-
-
-def _source(run: Run) -> str:
-    return f"{track_of(run).about.capitalize()}. Audit {run.id} of {run.meta['model']['name']}."
 
 
 def _said(text: str) -> str:

@@ -21,7 +21,7 @@ from engine.audit.request import Growth
 from engine.audit.tracks import request_from, track_named, track_of_run, tracks
 from engine.core import errors, memory
 from engine.core.discover import members
-from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError, unknown
+from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError, refusal, unknown
 from engine.core.files import json_able
 from engine.core.types import Event, Hooks, Values
 from engine.resident.lines import STOPPED, Question
@@ -154,7 +154,7 @@ class Inspect(Ask):
 
     def answer(self, given: Values, warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
         if not str(given.get("model") or "").strip():
-            raise RequestError(Fault("model", "is missing.", "Name a model, or give its folder."))
+            raise refusal("model", "is missing.", "Name a model, or give its folder.")
         return {"said": track_named(str(given.get("track") or "")).part("inspect")(given)}
 
 
@@ -227,15 +227,13 @@ class Start(Ask):
     def _request(self, given: Values, store: Store) -> Any:
         if "job_id" not in given:
             if not isinstance(given.get("request"), Mapping):
-                raise RequestError(
-                    Fault("request", "is missing.", "Give a request, or the id of a job.")
-                )
+                raise refusal("request", "is missing.", "Give a request, or the id of a job.")
             return request_from(given["request"])
         try:
             return jobs.job_request(store, str(given["job_id"]))
         except (OSError, ValueError, TypeError, AttributeError) as error:
             what = f"{given['job_id']!r} cannot be read from the store."
-            raise RequestError(Fault("job", what, "Look at the list of jobs.")) from error
+            raise refusal("job", what, "Look at the list of jobs.") from error
 
 
 def _memory_faults(allowed: Any) -> list[Fault]:

@@ -22,7 +22,7 @@ from typing import Any
 
 from engine.audit import turn
 from engine.audit.turn import device_named
-from engine.core.errors import Fault, PruneAuditError, RequestError
+from engine.core.errors import PruneAuditError, RequestError, refusal
 from engine.core.files import EVERY, taken
 from engine.core.text import visible
 from engine.core.types import Values
@@ -202,16 +202,16 @@ class Server:
             wire.send({"kind": "stopping"})
             self.stop(again=bool(message.get("again")))
         elif message:
-            raise RequestError(
-                Fault("message", f"{kind!r} is not understood here.", "Ask one question at a time.")
+            raise refusal(
+                "message", f"{kind!r} is not understood here.", "Ask one question at a time."
             )
         return question
 
     def _asked(self, message: Values, wire: Wire) -> Question:
         name, given = message.get("name"), message.get("given")
         if not isinstance(name, str) or not isinstance(given, dict):
-            raise RequestError(
-                Fault("question", "has no name, or nothing is given.", "Give a name and an object.")
+            raise refusal(
+                "question", "has no name, or nothing is given.", "Give a name and an object."
             )
         question = Question(
             name, given, self._send_by(wire), interactive=not message.get("can_wait")

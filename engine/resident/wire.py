@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from engine.audit.session import source_digest
-from engine.core.errors import Fault, PruneAuditError, RequestError
+from engine.core.errors import Fault, PruneAuditError, RequestError, refusal
 from engine.core.files import PROJECT, explained
 from engine.core.types import Values, digest_of
 from engine.store.runs import Store
@@ -112,8 +112,8 @@ class Wire:
         except (ValueError, RecursionError):
             message = None
         if not isinstance(message, dict):
-            raise RequestError(
-                Fault("message", "is no JSON object.", "Ask through `python -m engine` or the app.")
+            raise refusal(
+                "message", "is no JSON object.", "Ask through `python -m engine` or the app."
             )
         return message
 

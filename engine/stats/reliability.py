@@ -295,7 +295,7 @@ def correlation(scores: pd.DataFrame, kind: str = "pearson") -> pd.DataFrame:
     return scores.corr(method=kind, min_periods=MIN_UNITS)
 
 
-def correlation_interval(pair: np.ndarray, n_boot: int = DRAWS) -> tuple[float, float]:
+def correlation_interval(pair: np.ndarray) -> tuple[float, float]:
     """95 % interval of Pearson's correlation of pair [units, 2], units resampled.
 
     Where a few units lie far out Fisher's interval holds a third of the truths, this one two thirds
@@ -303,7 +303,7 @@ def correlation_interval(pair: np.ndarray, n_boot: int = DRAWS) -> tuple[float, 
     `without_strongest` beside it.
     """
     x, y = (pair - pair.mean(axis=0)).T
-    drawn = counts(rng("correlation"), n_boot, len(x)) / len(x)
+    drawn = counts(rng("correlation"), DRAWS, len(x)) / len(x)
     a, b, aa, bb, ab = (drawn @ np.stack([x, y, x * x, y * y, x * y], axis=1)).T
     with np.errstate(divide="ignore", invalid="ignore"):
         found = (ab - a * b) / np.sqrt((aa - a * a) * (bb - b * b))
@@ -311,10 +311,10 @@ def correlation_interval(pair: np.ndarray, n_boot: int = DRAWS) -> tuple[float, 
     return float(low), float(high)
 
 
-def without_strongest(scores: pd.DataFrame, count: int = 2) -> pd.DataFrame:
-    """The rows of a wide table but for the units furthest out over all columns, each by its own
+def without_strongest(scores: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a wide table but for the two units furthest out over all columns, each by its own
     standard deviation."""
-    return scores.drop((scores / scores.std()).abs().mean(axis=1).nlargest(count).index)
+    return scores.drop((scores / scores.std()).abs().mean(axis=1).nlargest(2).index)
 
 
 def top_heads(scores: pd.DataFrame, share: float = 0.2) -> dict[str, list[int]]:

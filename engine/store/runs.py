@@ -462,10 +462,25 @@ class Run:
         return dict(found["shards"])
 
     @property
+    def request(self) -> Any:
+        """What was asked, by the names of the request's fields."""
+        return self.meta["request"]
+
+    @property
+    def model(self) -> Any:
+        """What is known of the uncut model."""
+        return self.meta["model"]
+
+    @property
+    def data(self) -> Any:
+        """What is known of the data it was measured on."""
+        return self.meta["data"]
+
+    @property
     def n_units(self) -> int:
         """How many heads or filters its uncut model has."""
-        model = self.meta["model"]
-        return int(model.get("n_filters") or model["n_layers"] * model["n_heads"])
+        found = self.model
+        return int(found.get("n_filters") or found["n_layers"] * found["n_heads"])
 
     @property
     def id(self) -> str:

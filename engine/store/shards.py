@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -134,7 +133,7 @@ class PartialFit:
         except (OSError, DamagedError):  # also one of a version that kept no hash: it is begun anew
             return None
 
-    def save(self, state: dict[str, Any]) -> None:
+    def save(self, state: Values) -> None:
         """Whole or not at all; replaces what was there."""
         import torch
 

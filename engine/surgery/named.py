@@ -45,7 +45,7 @@ def units_of(run: Run, said: str | Path) -> tuple[int, ...]:
     layer 2."""
     if isinstance(said, Path):
         return units_of_mask(run, said)
-    model = run.meta["model"]
+    model = run.model
     return heads_of(
         re.split(r"[\s,;]+", said.strip(" ,;")) if said else (), model["n_layers"], model["n_heads"]
     ).units
@@ -54,7 +54,7 @@ def units_of(run: Run, said: str | Path) -> tuple[int, ...]:
 def units_of_mask(run: Run, path: str | Path) -> tuple[int, ...]:
     """Flat units of a mask.json. RequestError unless it was made for the very model of the run,
     silenced alike."""
-    record, model = read_mask(path), run.meta["model"]
+    record, model = read_mask(path), run.model
     shape, known = (record.n_layers, record.n_heads), (model["n_layers"], model["n_heads"])
     if shape != known or record.weight_hash != model["weight_hash"]:
         what = (
@@ -62,7 +62,7 @@ def units_of_mask(run: Run, path: str | Path) -> tuple[int, ...]:
             " this run."
         )
         raise refusal("mask", what, "Give a mask of the model that was audited.")
-    if bool(record.means) != (run.meta["request"].get("ablation", "zero") == "mean"):
+    if bool(record.means) != (run.request.get("ablation", "zero") == "mean"):
         what = "sets silenced heads to something else than this run does (zero, or their mean)."
         raise refusal("mask", what, "Give a mask from an audit with the same --ablation.")
     return record.mask.units
@@ -71,7 +71,7 @@ def units_of_mask(run: Run, path: str | Path) -> tuple[int, ...]:
 def mask_of(run: Run, cut: Sequence[tuple[int, int]]) -> HeadMask:
     """Heads of the run's model, (layer, head) from 0. RequestError for others."""
     try:
-        return HeadMask(run.meta["model"]["n_layers"], run.meta["model"]["n_heads"], tuple(cut))
+        return HeadMask(run.model["n_layers"], run.model["n_heads"], tuple(cut))
     except ValueError as error:
         raise refusal(
             "cut", f"{error}.", "Name heads of this model once each, as (layer, head)."
@@ -80,12 +80,12 @@ def mask_of(run: Run, cut: Sequence[tuple[int, int]]) -> HeadMask:
 
 def mask_of_units(run: Run, units: Sequence[int]) -> HeadMask:
     """The same of flat units."""
-    return mask_of(run, [divmod(unit, int(run.meta["model"]["n_heads"])) for unit in units])
+    return mask_of(run, [divmod(unit, int(run.model["n_heads"])) for unit in units])
 
 
 def written_heads(run: Run, units: Sequence[int]) -> str:
     """Heads as `units_of` reads them."""
-    n_heads = int(run.meta["model"]["n_heads"])
+    n_heads = int(run.model["n_heads"])
     return ",".join(f"{unit // n_heads}.{unit % n_heads}" for unit in units)
 
 
@@ -97,12 +97,12 @@ WORD = re.compile(r"(?:(.+)\.)?(\d{1,9}(?:-\d{1,9})?(?:_\d{1,9}(?:-\d{1,9})?)*)"
 
 def widths_of(run: Run) -> tuple[tuple[str, int], ...]:
     """(layer, filters) of the run's model, in the order of the network."""
-    return tuple((str(name), int(width)) for name, width in run.meta["model"]["layers"])
+    return tuple((str(name), int(width)) for name, width in run.model["layers"])
 
 
 def _one(run: Run) -> str:
     """What a unit of the run's model is called: "filter", or "head" of a vision transformer."""
-    return str(run.meta["model"].get("units", "filters")).removesuffix("s")
+    return str(run.model.get("units", "filters")).removesuffix("s")
 
 
 def starts_of(run: Run) -> dict[str, int]:
@@ -185,7 +185,7 @@ def filter_name(run: Run, unit: int) -> str:
 
 
 def _of_mask(run: Run, path: Path) -> tuple[int, ...]:
-    record, model = read_filter_mask(path), run.meta["model"]
+    record, model = read_filter_mask(path), run.model
     check_filter_mask_fits(record, model["architecture"], model["weight_hash"], model["name"])
     if record.mask.widths != widths_of(run):
         what = f"is for layers of other widths than {model['name']} of this run has."

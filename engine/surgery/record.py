@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import write_json, write_whole
 from engine.core.text import json_text
-from engine.core.types import FilterMask, HeadMask
+from engine.core.types import FilterMask, HeadMask, Values
 from engine.store.user_json import NUMBER, Form, read_object, read_user_json
 
 if TYPE_CHECKING:
@@ -311,7 +311,7 @@ def check_filter_mask_fits(record: FilterRecord, arch: str, weight_hash: str, na
         raise RequestError(faults)
 
 
-def _class_faults(plain: dict[str, Any]) -> list[Fault]:
+def _class_faults(plain: Values) -> list[Fault]:
     good = plain["size"] > 0 and all(isinstance(name, str) for name in plain["classes"])
     return (
         []

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.core.errors import PruneAuditError
-from engine.core.types import key_of, rng
+from engine.core.types import Values, key_of, rng
 from engine.training.losses import Targets
 from engine.training.recipe import Keep, Nowhere, Recipe
 
@@ -175,7 +175,7 @@ class Logits(nn.Module):
         super().__init__()
         self.inner = model
 
-    def forward(self, batch: dict[str, Any]) -> Tensor:
+    def forward(self, batch: Values) -> Tensor:
         """Logits of an encoded batch, [batch, classes]."""
         return self.inner(**batch).logits
 
@@ -230,7 +230,11 @@ def fit(
         if validate:
             model.eval()
             rows[-1]["val_loss"] = _finite(validate(), "loss on validation images", epoch, recipe)
-            best = _weights_of(model) if _best(rows) == epoch else best
+            best = (
+                {name: value.detach().clone() for name, value in model.state_dict().items()}
+                if _best(rows) == epoch
+                else best
+            )
         if time.monotonic() - saved > SAVE_EVERY:
             state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "rows": rows}
             keep.save({**state, **({"best": best} if validate else {})})
@@ -248,11 +252,6 @@ def fit(
 def _best(rows: list[dict[str, float]]) -> int:
     """The epoch with the lowest loss on validation images, the first of equals."""
     return min(range(len(rows)), key=lambda epoch: rows[epoch]["val_loss"])
-
-
-def _weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """A copy of every tensor of the model, batch norm's statistics included."""
-    return {name: value.detach().clone() for name, value in model.state_dict().items()}
 
 
 def _epoch(

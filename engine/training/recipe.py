@@ -121,7 +121,7 @@ class Keep(Protocol):
     """Where the state of an unfinished fit is kept."""
 
     def load(self) -> dict[str, Any] | None: ...
-    def save(self, state: dict[str, Any]) -> None: ...
+    def save(self, state: Values) -> None: ...
     def clear(self) -> None: ...
 
 
@@ -131,7 +131,7 @@ class Nowhere:
     def load(self) -> dict[str, Any] | None:
         return None
 
-    def save(self, state: dict[str, Any]) -> None:
+    def save(self, state: Values) -> None:
         return None
 
     def clear(self) -> None:

@@ -158,7 +158,7 @@ def choose(run: Run, ahead: bool = False) -> Choice:
     with st.container(key=state.CHOICE_STRIP):
         left, middle, right = st.columns([3, 3, 6], gap="medium", vertical_alignment="top")
         with left:
-            axis = select("Axis", run.meta["request"]["axes"], state.AXIS, axis_label)
+            axis = select("Axis", run.request["axes"], state.AXIS, axis_label)
         with middle:
             offered = lookup.methods(run, axis)
             method = select("Method", offered, state.METHOD, method_label) if offered else "dense"

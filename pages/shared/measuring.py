@@ -63,7 +63,7 @@ def _offer(run: KeptRun, choice: Choice, ahead: Ahead | None) -> None:
 def offer_level(run: KeptRun, choice: Choice) -> None:
     """A level nobody asked for, where variants are trained and nothing can be predicted: what it
     takes, and a job."""
-    level, request = track_of(run).level, run.meta["request"]
+    level, request = track_of(run).level, run.request
     with st.popover(f"Measure another {level.noun}", icon=":material/straighten:"):
         st.markdown(
             "Its models are trained as the others were: same data, methods and seeds."
@@ -90,7 +90,7 @@ def _wanted(level: Level) -> float:
 def _takes(run: KeptRun) -> str:
     """How long it will take, from what the audit took for all of its levels."""
     spent = sum(run.meta["spent"].values())
-    levels = len(run.meta["request"][track_of(run).level.asked])
+    levels = len(run.request[track_of(run).level.asked])
     if spent < KNOWN:
         return "The time is not known: this audit was put together from finished parts."
     one, every = words.duration(spent / levels), words.duration(spent * (1 + 1 / levels))
@@ -220,6 +220,6 @@ def _ask_judge(run: KeptRun, choice: Choice) -> None:
     if judge:
         with boundary():
             roots.refuse_outside({"judge": judge})
-            axes = run.meta["request"]["axes"] if everywhere else (choice.measured,)
+            axes = run.request["axes"] if everywhere else (choice.measured,)
             growth = _growth(run, choice, axes=tuple(axes), judge=judge, label=label)
             measure(growth, "Ask this judge")

@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from engine.audit.tracks import tracks
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 from engine.core.types import AXES
 from engine.report.charts.panel import Choice, Panel
 from engine.report.tracks import Published
@@ -81,5 +81,5 @@ def _paths(given: list, folder: str) -> list[Path]:
     found = [file for file in found if not roots.outside(str(file))]
     if not found:
         what = f"{folder!r} is no file and holds no CSV files."
-        raise RequestError(Fault("path", what, "Name a file, or a folder of CSV files."))
+        raise refusal("path", what, "Name a file, or a folder of CSV files.")
     return found

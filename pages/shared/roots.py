@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, refusal
 from engine.core.files import PROJECT, write_whole
 from engine.core.types import Values
 from engine.store.runs import default_root
@@ -101,9 +101,7 @@ def refuse_target(folder: str) -> None:
             f"Choose a folder below {listed}, or start the app by `make run EXPORT_ROOT=…`"
             f" ({WRITE})."
         )
-        raise RequestError(
-            Fault("folder", f"{folder[:200]!r} may not be written from a page.", fix)
-        )
+        raise refusal("folder", f"{folder[:200]!r} may not be written from a page.", fix)
 
 
 def _paths(value: Any) -> list[str]:
@@ -175,8 +173,8 @@ def make_room(folder: Path, size: int) -> None:
         what = (
             f"is {size >> 20} MB, and uploads take {taken >> 20} of the {QUOTA >> 20} MB they may."
         )
-        raise RequestError(
-            Fault("upload", what, f"Name the file by its path instead, or delete from {folder}.")
+        raise refusal(
+            "upload", what, f"Name the file by its path instead, or delete from {folder}."
         )
 
 

@@ -34,7 +34,7 @@ def subject_line(run: cache.KeptRun | None) -> None:
         if run is not None:
             track = track_of(run)
             rest = " · ".join(escaped(text) for text in (track.data(run), track.about))
-            said = f"{_model(run.meta['model']['name'])} · {rest}"
+            said = f"{_model(run.model['name'])} · {rest}"
         st.html(f'<p class="pa-subject">{said}</p>', width="content")
         button(
             "Switch" if run else "Choose a model",
@@ -209,7 +209,7 @@ def _landing_card(run: cache.KeptRun) -> None:
         )
         key = "hollow: before the cut · full: after"
     st.html(
-        f'<div class="pa-kind">{escaped(about)} · {_model(run.meta["model"]["name"])}</div>'
+        f'<div class="pa-kind">{escaped(about)} · {_model(run.model["name"])}</div>'
         f'<div class="pa-landing"><p class="pa-found">{escaped(cache.made(run, _found))}</p>'
         f'<figure class="pa-thumb-box">{shown}<figcaption>{key}</figcaption></figure></div>'
     )

@@ -28,7 +28,7 @@ def across_axes(run: KeptRun, choice: Choice) -> None:
         correlations.top_heads,
         options={correlation: {"kind": kind}},
     )
-    maps, axes = track_of(run).maps, run.meta["request"]["axes"]
+    maps, axes = track_of(run).maps, run.request["axes"]
     others = [axis for axis in axes if axis != choice.axis]
     if isinstance(maps, Effects) and others:
         count = phrasing.count(len(others), "axis", "axes")

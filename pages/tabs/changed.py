@@ -187,7 +187,7 @@ def _order(rows: pd.DataFrame, shown: pd.DataFrame, items: str) -> str:
 def _outcome(run: KeptRun, row: Row, named: bool) -> tuple[str, tuple[str, ...], str]:
     """A row in words: its title, lines (unescaped: classes and subgroups have names of users), and
     tone. What is true is said where neither answer was."""
-    classes = run.meta["data"]["classes"]
+    classes = run.data["classes"]
     truth, before, after = (str(classes[int(row[name])]) for name in ("label", "before", "after"))
     ends = [phrasing.percent(round(row[name], 2)) for name in ("sure_before", "sure_after")]
     sure = " \u2192 ".join(ends)

@@ -134,7 +134,7 @@ def _walk_on(ranked: Sequence[int], step: int) -> None:
 
 def _pick(run: KeptRun, **more: Any) -> int:
     """The head picker."""
-    n_layers, n_heads = run.meta["model"]["n_layers"], run.meta["model"]["n_heads"]
+    n_layers, n_heads = run.model["n_layers"], run.model["n_heads"]
 
     def named(unit: int) -> str:
         return capital(words.head_name(*divmod(unit, n_heads)))

@@ -79,9 +79,7 @@ def _words(run: KeptRun, text_id: str) -> bool:
         return shown
     row = rows.iloc[0]
     groups = [
-        words.group_name(str(row[name]))
-        for name in run.meta["data"]["groups"]
-        if name in row and row[name]
+        words.group_name(str(row[name])) for name in run.data["groups"] if name in row and row[name]
     ]
     for text, label in ((row["text"], "Text"), (row.get("text_b", ""), "Second text")):
         if text:
@@ -113,7 +111,7 @@ def _follow(run: KeptRun, clicked: Any, text_id: str, stage: str) -> None:
     """A new click on the map moves both pickers, where the head has maps."""
     if not panels.fresh(HEADS, clicked):
         return
-    pair = divmod(int(clicked), int(run.meta["model"]["n_heads"]))
+    pair = divmod(int(clicked), int(run.model["n_heads"]))
     if pair in made(run, lens.heads_here, text_id, stage):
         state.put_later(state.LENS_LAYER, pair[0])
         state.put_later(state.LENS_HEAD, pair[1])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from engine.classifiers.tables import kept_weights
-from engine.core.errors import Fault, MaskError, RequestError
+from engine.core.errors import MaskError, RequestError, refusal
 from engine.core.files import write_json
 from engine.core.types import FilterMask, Values
 from engine.store.runs import Run
@@ -41,9 +41,7 @@ def write_cut(
     from engine.surgery.filters.replay import load_cut_classifier, same_weights, save_cut_classifier
 
     small = cut_with(dense, record, arrays)
-    folder = save_cut_classifier(
-        replace(small, target=run.meta["data"].get("target", "")), record, folder
-    )
+    folder = save_cut_classifier(replace(small, target=run.data.get("target", "")), record, folder)
     again = load_cut_classifier(folder, device="cpu")
     found = {"same_weights": same_weights(small, again), **answers_agree(run, variant, again)}
     hold_or_refuse(folder, found)
@@ -64,7 +62,7 @@ def cut_with(dense: Any, record: FilterRecord, arrays: dict[str, np.ndarray]) ->
     return with_weights(replayed(dense, record.history, record.mask), arrays)
 
 
-def hold_or_refuse(folder: Path, found: dict[str, Any]) -> None:
+def hold_or_refuse(folder: Path, found: Values) -> None:
     """Write agreement.json; MaskError where the reloaded model is another one, or answers
     otherwise."""
     write_json(folder / "agreement.json", found)
@@ -84,7 +82,7 @@ def dense_classifier(run: Run, base: str | None = None) -> Any:
     )
     from engine.surgery.filters.graph import with_weights
 
-    request, model = run.meta["request"], run.meta["model"]
+    request, model = run.request, run.model
     name, weights = base or request["model"], None if base else request.get("weights")
     classes, size = tuple(model["classes"]), model["size"]
     if is_architecture(name) and weights in (None, "imagenet"):
@@ -97,7 +95,7 @@ def dense_classifier(run: Run, base: str | None = None) -> Any:
         what = (
             f"has weights {start.weight_hash[:16]}…, the audit was of {model['weight_hash'][:16]}…."
         )
-        raise RequestError(Fault(str(name), what, "Give the model that was audited (--base)."))
+        raise refusal(str(name), what, "Give the model that was audited (--base).")
     return start
 
 
@@ -107,14 +105,14 @@ def answers_agree(run: Run, variant: str, classifier: Any) -> dict[str, Any]:
     from engine.classifiers.images.request import images_of
 
     try:
-        images = images_of(request_from(run.meta["request"]))
+        images = images_of(request_from(run.request))
     except RequestError as error:
         return {"images": 0, "why": f"The images are not here any more: {error.faults[0]}"}
     stored = run.table("predictions")
     stored = stored[stored["variant"] == variant].set_index("image_id")
     rows = images.rows("test")[:PROBES]
     ids = images.table["image_id"].to_numpy()[rows]
-    if images.digest != run.meta["data"]["digest"] or not set(ids) <= set(stored.index):
+    if images.digest != run.data["digest"] or not set(ids) <= set(stored.index):
         return {"images": 0, "why": "The images are not those of the audit any more."}
     from engine.training.fit import probabilities
 
@@ -130,7 +128,7 @@ def answers_agree(run: Run, variant: str, classifier: Any) -> dict[str, Any]:
 def record_of(run: Run, variant: Values, **more: Any) -> FilterRecord:
     """What a row of the variants table says of its filters and of their model, with `more` fields
     of the record."""
-    model = run.meta["model"]
+    model = run.model
     cut = {group: tuple(indices) for group, indices in json.loads(variant["cut"]).items()}
     mask = FilterMask(
         tuple((name, int(width)) for name, width in model["layers"]), tuple(cut.items())

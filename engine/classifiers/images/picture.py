@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import RequestError, refusal
 from engine.core.types import Values
 from engine.data.images.pixels import SAID, Damaged, Preparation, decoded
 from engine.store.runs import Run
@@ -30,10 +30,10 @@ def pixels_of(given: Values, run: Run) -> tuple[np.ndarray, list[str]]:
 
     given: `image` (id of a picture that the run kept) or `file` (a PNG or JPEG in base64).
     """
-    image, file, size = given.get("image"), given.get("file"), int(run.meta["model"]["size"])
+    image, file, size = given.get("image"), given.get("file"), int(run.model["size"])
     if (image is None) == (file is None):
-        raise RequestError(
-            Fault("picture", "one is needed, and one only.", "Name a kept image, or bring a file.")
+        raise refusal(
+            "picture", "one is needed, and one only.", "Name a kept image, or bring a file."
         )
     notes: list[str] = []
     content = _kept(run, image, size, notes) if file is None else _brought(file)
@@ -44,21 +44,17 @@ def pixels_of(given: Values, run: Run) -> tuple[np.ndarray, list[str]]:
             *(f"{SAID[name]} in this picture." for name in told if file is not None),
         ]
     except Damaged as error:
-        raise RequestError(
-            Fault("picture", f"cannot be decoded ({error}).", "Bring a PNG or JPEG.")
-        ) from error
+        raise refusal("picture", f"cannot be decoded ({error}).", "Bring a PNG or JPEG.") from error
 
 
 def _kept(run: Run, image: Any, size: int, notes: list[str]) -> bytes:
     if not run.has("thumbs"):
-        raise RequestError(
-            Fault("image", "names none: this audit kept no pictures.", "Bring a file.")
-        )
+        raise refusal("image", "names none: this audit kept no pictures.", "Bring a file.")
     table = run.table("thumbs")
     rows = table[table["image_id"] == image]
     if rows.empty:
         what = f"{str(image)[:40]!r} is not among the {len(table)} pictures that this audit kept."
-        raise RequestError(Fault("image", what, "Name one of the table `thumbs`, or bring a file."))
+        raise refusal("image", what, "Name one of the table `thumbs`, or bring a file.")
     if size > SMALL_COPY:
         notes.append(
             f"The audit kept a copy of {SMALL_COPY} pixels: the answers can differ from those of"
@@ -69,7 +65,7 @@ def _kept(run: Run, image: Any, size: int, notes: list[str]) -> bytes:
 
 def _processor(run: Run) -> Preparation | None:
     """The model's own processor, where the audit's pictures went through one."""
-    said = run.meta["model"].get("processor")
+    said = run.model.get("processor")
     if said is None:
         return None
     from engine.models.image_processor import processor_of  # transformers
@@ -83,11 +79,11 @@ def _processor(run: Run) -> Preparation | None:
 def _brought(file: Any) -> bytes:
     fix = f"Bring a PNG or JPEG of at most {LARGEST_FILE / 1e6:g} MB."
     if not isinstance(file, str) or len(file) > LARGEST_FILE * 4 // 3 + 4:
-        raise RequestError(Fault("picture", "is no file, or too large.", fix))
+        raise refusal("picture", "is no file, or too large.", fix)
     try:
         content = base64.b64decode(file, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise RequestError(Fault("picture", "is not in base64.", fix)) from error
+        raise refusal("picture", "is not in base64.", fix) from error
     if not content.startswith(BEGINNINGS):
-        raise RequestError(Fault("picture", "is neither PNG nor JPEG.", fix))
+        raise refusal("picture", "is neither PNG nor JPEG.", fix)
     return content

@@ -15,7 +15,7 @@ from engine.audit.fields import HOW, WHAT, Offer, Values, asked, attempt, axis_f
 from engine.audit.request import MORE, Plan, Request
 from engine.classifiers.images.context import TEST, TRAIN, VALIDATION
 from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS, Outputs, in_order_of
-from engine.core.errors import Fault, MaskError, RequestError, unknown
+from engine.core.errors import Fault, MaskError, RequestError, refusal, unknown
 from engine.core.words import axis_name
 from engine.data.images.changes import image_changes
 from engine.data.images.load import ImageAsk, ImageInfo, ImageSet, load_images, look_images
@@ -168,7 +168,6 @@ class ImagesRequest(Request):
         ),
     )
     axes: tuple[str, ...] = asked(
-        kind="names",
         option="--axis",
         metavar="AXIS",
         where="axis",
@@ -183,7 +182,6 @@ class ImagesRequest(Request):
     weights: str | None = asked(
         None,
         kind="source",
-        optional=True,
         metavar="FILE",
         help="state dict for an architecture, or imagenet",
         counts="content",
@@ -195,7 +193,6 @@ class ImagesRequest(Request):
     )
     classes: tuple[str, ...] = asked(
         (),
-        kind="names",
         commas=True,
         some=False,
         metavar="LIST",
@@ -213,8 +210,6 @@ class ImagesRequest(Request):
     )
     target: str | None = asked(
         None,
-        kind="text",
-        optional=True,
         metavar="COLUMN",
         help="what is predicted (default: the data's usual one)",
         section=WHAT,
@@ -224,8 +219,6 @@ class ImagesRequest(Request):
     )
     max_images: int | None = asked(
         None,
-        kind="integer",
-        optional=True,
         minimum=20,
         metavar="N",
         help="at most this many images per split",
@@ -238,7 +231,6 @@ class ImagesRequest(Request):
     train: dict[str, Any] | None = asked(
         None,
         kind="pairs",
-        optional=True,
         metavar="NAME=VALUE",
         check=recipe_faults("train"),
         section=TRAINING,
@@ -250,8 +242,6 @@ class ImagesRequest(Request):
     )
     mirror: bool | None = asked(
         None,
-        kind="flag",
-        optional=True,
         option="--no-mirror",
         help="never mirror training images",
         section=TRAINING,
@@ -275,8 +265,6 @@ class ImagesRequest(Request):
     )
     size: int | None = asked(
         None,
-        kind="integer",
-        optional=True,
         minimum=8,
         metavar="PIXELS",
         section=MORE,
@@ -287,14 +275,13 @@ class ImagesRequest(Request):
     )
     keep_weights: str = asked(
         "first",
-        kind="choice",
         choices=KEPT,
         section=MORE,
         last=True,
         label="Keep cut models of trials",
         help=f"of which trials cut models are kept: {', '.join(KEPT)}",
     )
-    experiment: str = asked("", kind="text", option="", counts="no")
+    experiment: str = asked("", option="", counts="no")
 
     @property
     def recipes(self) -> dict[str, Values]:
@@ -494,8 +481,8 @@ def inspected(
     """
     name, weights, size = str(given.get("model") or ""), given.get("weights"), given.get("size")
     if not name:
-        raise RequestError(
-            Fault("model", "is missing.", "Give an architecture, a model folder or a weight file.")
+        raise refusal(
+            "model", "is missing.", "Give an architecture, a model folder or a weight file."
         )
     from engine.models.load_image_classifier import (
         fresh_classifier,
@@ -545,7 +532,7 @@ def _units(model: Any, new: bool, check: Callable[[Any, Any], Any]) -> str:
         if not new:
             prove_filter_mask_works(model, graph)
     except MaskError as error:
-        raise RequestError(Fault("model", str(error), "Give another model.")) from error
+        raise refusal("model", str(error), "Give another model.") from error
     proved = "" if new else ", proved on the model"
     if graph.groups[0].is_heads:
         return (

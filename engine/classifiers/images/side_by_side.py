@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from engine.classifiers.images.checkpoint import dense_classifier
 from engine.classifiers.images.picture import GRAD_CAM
 from engine.classifiers.tables import kept_weights
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 from engine.core.types import Hooks, Values, digest_of
 from engine.core.words import is_by_hand
 from engine.models.load_image_classifier import Classifier
@@ -43,9 +43,9 @@ def pair_of(
     RequestError where its weights are not here: what a method cuts is trained too, so a mask on the
     dense weights would be no model of the audit. Of a set chosen by hand it is the model.
     """
-    model = run.meta["request"]["model"]
-    about = [run.id, run.meta["model"]["weight_hash"], files_beside(model), model]
-    name = f"image classifier {run.meta['model']['name']} {digest_of(about)[:16]}"
+    model = run.request["model"]
+    about = [run.id, run.model["weight_hash"], files_beside(model), model]
+    name = f"image classifier {run.model['name']} {digest_of(about)[:16]}"
     if variant["variant"] == "dense":
         dense = warm.get(name, lambda: dense_classifier(run), _bytes_of)
         return dense, dense, ["Nothing is cut: both models are the same."]
@@ -187,7 +187,7 @@ def last_fine_layer(model: nn.Module, image: Tensor) -> str:
     coarse = next((place for place, (_, side) in enumerate(sides) if side < FINE), len(sides))
     if not coarse:
         what = f"has no layer that tells {FINE} × {FINE} places apart at this size."
-        raise RequestError(Fault("way", f"the model {what}", "Ask for occlusion."))
+        raise refusal("way", f"the model {what}", "Ask for occlusion.")
     return sides[coarse - 1][0]
 
 

@@ -37,7 +37,7 @@ class ImageChange(ABC):
     def change(self, images: ImageSet, seed: int, *args: Any, **settings: Any) -> ImageSet:
         """The change itself, with every setting given and in range."""
 
-    def _checked(self, settings: dict[str, Any]) -> Values:
+    def _checked(self, settings: Values) -> Values:
         """All settings, defaults filled in; where choices are the data's, the change checks them
         itself."""
         known = {setting.name: setting for setting in self.settings}

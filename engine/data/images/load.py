@@ -14,7 +14,7 @@ import pandas as pd
 
 import engine.data.images
 from engine.core.errors import Fault, RequestError, refusal, unknown
-from engine.core.types import digest_of
+from engine.core.types import Values, digest_of
 from engine.data.images.pixels import Check, Pixels, Preparation, Shelf, listed
 from engine.data.sources import (
     CLASS,
@@ -60,7 +60,7 @@ class ImageSet:
         """Positions of one split's images, ascending, [n] int."""
         return np.flatnonzero((self.table["split"] == split).to_numpy())
 
-    def changed(self, by: dict[str, Any], note: str, **fields: Any) -> ImageSet:
+    def changed(self, by: Values, note: str, **fields: Any) -> ImageSet:
         """The set with other fields.
 
         `by` (JSON-able) says what was done: it enters the digest, and its "change" the name.
@@ -74,7 +74,7 @@ class ImageSet:
             **fields,
         )
 
-    def keeping(self, rows: np.ndarray, by: dict[str, Any], note: str) -> ImageSet:
+    def keeping(self, rows: np.ndarray, by: Values, note: str) -> ImageSet:
         """These rows (positions [n] int) only, in this order; `by` and `note` as in `changed`."""
         table = self.table.iloc[rows].reset_index(drop=True)
         return self.changed(by, note, table=table, read=lambda places: self.read(rows[places]))

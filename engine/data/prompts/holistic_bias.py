@@ -121,7 +121,7 @@ def _frames(nouns: Values, templates: Values) -> list[Frame]:
     return [Frame(text, one, many, gender) for text in usable for one, many, gender in pairs]
 
 
-def _groups(buckets: dict[str, Any]) -> dict[str, list[Descriptor]]:
+def _groups(buckets: Values) -> dict[str, list[Descriptor]]:
     """Descriptors by subgroup: the bucket, or the descriptor itself on an axis with one bucket."""
     listed = {
         bucket: sorted({_descriptor(entry) for entry in entries}, key=lambda d: d.text)

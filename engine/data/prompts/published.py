@@ -193,7 +193,7 @@ class RealToxicityPrompts(PromptReader):
         return Reading(table, self.axes(path), tuple(notes))
 
     def _row(
-        self, name: str, number: int, value: dict[str, Any], faults: list[Fault]
+        self, name: str, number: int, value: Values, faults: list[Fault]
     ) -> tuple[str, Any, Any]:
         """Text, toxicity (0 to 1, None where the file has none) and challenging of a line; what is
         wrong is added."""

@@ -86,4 +86,4 @@ def as_method(run: Run, choice: Choice, cut_of: CutOf) -> Units:
 
 def head_name(run: Run, unit: int) -> str:
     """A head as it is written: "0.3"."""
-    return ".".join(map(str, divmod(unit, run.meta["model"]["n_heads"])))
+    return ".".join(map(str, divmod(unit, run.model["n_heads"])))

@@ -69,7 +69,7 @@ def groups_of_images(run: Run, table: pd.DataFrame, axis: str) -> pd.Series:
 
     Read from the run by id: what `changes` adds to the table can have the name of a user's column.
     """
-    classes, key = run.meta["data"]["classes"], key_of(run)
+    classes, key = run.data["classes"], key_of(run)
     items = lookup.frame(run, track_of(run).items).set_index(key)
     parts, table = [], items.loc[table[key]].set_index(table.index)
     for part in axis.split("+"):
@@ -92,7 +92,7 @@ def flips(run: Run, choice: Choice, trial: int | None) -> Flips | None:
     names = trials["variant"].tolist()
     answers = _answers(run, *names)
     found = pd.concat([_changes(run, name, answers) for name in names], ignore_index=True)
-    key, classes = key_of(run), run.meta["data"]["classes"]
+    key, classes = key_of(run), run.data["classes"]
     table = pd.DataFrame(
         {
             "group": groups_of_images(run, found, choice.measured),

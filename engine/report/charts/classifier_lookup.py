@@ -71,7 +71,7 @@ def paid_most(table: pd.DataFrame) -> Paid | None:
 
 def axis_note(run: Run, choice: Choice) -> str:
     """What must be known about an axis before its numbers are compared."""
-    two = len(run.meta["data"]["classes"]) == 2
+    two = len(run.data["classes"]) == 2
     if choice.measured == CLASS_AXIS and two and lookup.reading(run, choice).name == "auc":
         return (
             "With two classes, telling one from the other is one task: both have the same AUC. Read"
@@ -84,7 +84,7 @@ def repeats(run: Run) -> int:
     """How many models every arm has: trials, or seeds; one where variants are no means."""
     if "pooled" not in lookup.frame(run, "variants"):
         return 1
-    request = run.meta["request"]
+    request = run.request
     return int(request["trials"] if "trials" in request else request["seeds"])
 
 

@@ -142,7 +142,7 @@ def settings(runs: Sequence[Run]) -> list[dict[str, Any]]:
 def _asked(run: Run) -> set[str]:
     """Methods of a request, whole and in their parts: "taylor+pw" is a Taylor, "isp:michel" asks
     for Michel."""
-    request = run.meta["request"]
+    request = run.request
     asked = [*(request.get("methods") or ()), *(request.get("tradeoff_methods") or ())]
     return {part for name in asked for part in (name, *re.split(r"[:+@]", name))}
 

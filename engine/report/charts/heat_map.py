@@ -167,14 +167,13 @@ def mark(
     units: Sequence[int],
     symbol: str,
     name: str,
-    thick: float = 2,
 ) -> None:
     """Marks on some heads, with a name in the legend; none where there are none."""
     if not len(units):
         return
     _, heads = shape_of(run)
     size = int(max(4, min(11, 170 / heads)))
-    line = {"width": thick if size > 6 else 1, "color": choice.theme.ink}
+    line = {"width": 2 if size > 6 else 1, "color": choice.theme.ink}
     marker = {"symbol": symbol, "size": size, "color": choice.theme.ink, "line": line}
     x, y = [unit % heads for unit in units], [unit // heads for unit in units]
     silent(figure, x, y, mode="markers", marker=marker)
@@ -183,7 +182,7 @@ def mark(
 
 def shape_of(run: Run) -> tuple[int, int]:
     """(layers, heads of a layer) of the run's model."""
-    return int(run.meta["model"]["n_layers"]), int(run.meta["model"]["n_heads"])
+    return int(run.model["n_layers"]), int(run.model["n_heads"])
 
 
 def cell_height(layers: int) -> int:

@@ -70,14 +70,14 @@ def bars_of(
     return bars(table[value], table[low], table[high], colour, thickness, width)
 
 
-def dot(style: Style, size: float, rim: float | None = None, symbol: str = "") -> Values:
+def dot(style: Style, size: float, rim: float | None = None) -> Values:
     """A marker; `rim`: width in pixels of an outline in its own colour."""
     line = {} if rim is None else {"line": {"width": rim, "color": style.colour}}
-    return {"symbol": symbol or style.symbol, "size": size, "color": style.colour, **line}
+    return {"symbol": style.symbol, "size": size, "color": style.colour, **line}
 
 
 def add_points(
-    figure: go.Figure, x: Any, y: Any, hovers: Iterable[str], marker: dict[str, Any], **more: Any
+    figure: go.Figure, x: Any, y: Any, hovers: Iterable[str], marker: Values, **more: Any
 ) -> None:
     """Points with a hover of their own each. `x`, `y`: [points]; `more`: anything else of a scatter
     trace."""
@@ -85,7 +85,7 @@ def add_points(
     figure.add_scatter(x=x, y=y, text=list(hovers), marker=marker, **how)
 
 
-def lasting(marker: dict[str, Any]) -> Values:
+def lasting(marker: Values) -> Values:
     """What keeps the strength of marks when another point of the chart is picked; Plotly fades them
     all by itself."""
     opacity = marker.get("opacity", 1)

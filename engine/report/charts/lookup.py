@@ -121,7 +121,7 @@ def not_built(run: Run, axis: str) -> str:
     """Which methods the run was asked for have no variant for this axis, and why, in a sentence; ""
     where all do."""
     here = methods(run, axis)
-    asked = dict.fromkeys([*run.meta["request"].get("methods", ()), *methods(run)])
+    asked = dict.fromkeys([*run.request.get("methods", ()), *methods(run)])
     missing = [words.method_name(name) for name in asked if name not in here]
     return f"{track_of(run).not_built}: {', '.join(missing)}." if missing else ""
 
@@ -133,7 +133,7 @@ def not_finished(run: Run, choice: Choice) -> str:
     if choice.method in track.ways.uncut or track.ways.own_levels(choice.method):
         return ""
     finished = levels(run, choice.method, choice.axis)
-    asked = [float(value) for value in run.meta["request"][level.asked]]
+    asked = [float(value) for value in run.request[level.asked]]
     missing = [level.say(value) for value in asked if not is_level(value, finished)]
     return f"Not finished for this method: {', '.join(missing)}." if missing else ""
 
@@ -242,7 +242,7 @@ def groups_of(
 
 def title_of(run: Run) -> str:
     """A run's title with its axes in words."""
-    return words.title_said(run.meta["title"], run.meta["request"]["axes"])
+    return words.title_said(run.meta["title"], run.request["axes"])
 
 
 def cut_units(variant: Values) -> list[int]:
@@ -284,7 +284,7 @@ def is_by_noise(run: Run, variant: Values) -> bool:
     axis = variant.get("target_axis")
     if not axis or variant["seed"] >= 0:
         return False
-    reading = run.meta["request"].get("reading", Choice.reading)
+    reading = run.request.get("reading", Choice.reading)
     row = harm(run, "dense", Choice("dense", axis, 0.0, reading=reading))
     return row is not None and phrasing.inside_null(row)
 

@@ -17,7 +17,7 @@ from engine.classifiers.images.checkpoint import (
     write_cut,
 )
 from engine.classifiers.tables import first_repeat, kept_weights
-from engine.core.errors import Fault, MaskError, RequestError
+from engine.core.errors import MaskError, refusal
 from engine.core.files import explained, write_json
 from engine.core.types import Values
 from engine.report.charts import lookup
@@ -64,12 +64,10 @@ def _whole(
         )
     folder = Path(folder).expanduser()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise RequestError(
-            Fault("to", f"{folder} is not an empty folder.", "Choose another folder.")
-        )
+        raise refusal("to", f"{folder} is not an empty folder.", "Choose another folder.")
     with explained(folder, "folder"):
         folder.mkdir(parents=True, exist_ok=True)
-    trained = replace(with_weights(dense, arrays), target=run.meta["data"].get("target", ""))
+    trained = replace(with_weights(dense, arrays), target=run.data.get("target", ""))
     save_classifier(trained, folder)
     if seed["n_cut"]:
         write_json(folder / "mask.json", weights_record(run, seed))
@@ -117,7 +115,7 @@ def fair_record(run: Run, variant: Values) -> FilterRecord:
 def weights_record(run: Run, variant: Values) -> dict[str, Any]:
     """The record of one seed's row whose units are weights, JSON-able: the zeros themselves are in
     the checkpoint."""
-    model = run.meta["model"]
+    model = run.model
     record = {
         "schema": SCHEMA,
         "kind": WEIGHTS,
@@ -152,7 +150,7 @@ def _layers(run: Run, variant: str) -> list[dict[str, Any]]:
 
 
 def _settings(run: Run, variant: Values) -> dict[str, Any]:
-    request, data = run.meta["request"], run.meta["data"]
+    request, data = run.request, run.data
     return {
         "variant": variant["variant"],
         "seed": int(variant["seed"]),
@@ -170,8 +168,6 @@ def _must_be_a_seed(variant: Values) -> None:
     if variant["n_cut"] and variant["seed"] >= 0:
         return
     what = "stands for several seeds." if variant["n_cut"] else "cuts nothing."
-    raise RequestError(
-        Fault(
-            "variant", f"{variant['variant']!r} {what}", "Choose that of a seed, such as one of #0."
-        )
+    raise refusal(
+        "variant", f"{variant['variant']!r} {what}", "Choose that of a seed, such as one of #0."
     )

@@ -201,7 +201,6 @@ class FairRequest(ImagesRequest):
     """
 
     axes: tuple[str, ...] = asked(
-        kind="names",
         where="axis",
         usual=_usual_fair_axes,
         check=_first_axis_faults,
@@ -233,7 +232,6 @@ class FairRequest(ImagesRequest):
     )
     notion: str = asked(
         "accuracy",
-        kind="choice",
         choices=NOTIONS,
         help="accuracy, or degradation: which gap is trained against",
         section=WHAT,
@@ -257,7 +255,6 @@ class FairRequest(ImagesRequest):
             "dense-tuned",
             "dense-fair",
         ),
-        kind="names",
         option="--method",
         metavar="NAME[,NAME]",
         commas=True,
@@ -272,7 +269,6 @@ class FairRequest(ImagesRequest):
     )
     method_settings: dict[str, dict[str, Any]] = asked(
         {},
-        kind="settings per method",
         option="--set",
         metavar="METHOD.NAME=VALUE",
         where="setting",
@@ -285,7 +281,6 @@ class FairRequest(ImagesRequest):
     )
     sparsities: tuple[float, ...] = asked(
         (0.488, 0.672, 0.832),
-        kind="numbers",
         option="--sparsity",
         metavar="LIST",
         above=0.0,
@@ -304,7 +299,6 @@ class FairRequest(ImagesRequest):
     )
     equal: str = asked(
         FLOPS,
-        kind="choice",
         choices=EQUAL,
         help="FLOPs, or filters: what is equal among methods that cut filters",
         section=HOW,
@@ -314,7 +308,6 @@ class FairRequest(ImagesRequest):
     )
     strength: float = asked(
         1.0,
-        kind="number",
         option="--lambda",
         metavar="L",
         minimum=0.0,
@@ -327,7 +320,6 @@ class FairRequest(ImagesRequest):
     )
     tolerance: float = asked(
         0.0,
-        kind="number",
         option="--tau",
         metavar="T",
         minimum=0.0,
@@ -340,7 +332,6 @@ class FairRequest(ImagesRequest):
     )
     seeds: int = asked(
         3,
-        kind="integer",
         minimum=1,
         help="how many seeds",
         section=HOW,
@@ -351,7 +342,6 @@ class FairRequest(ImagesRequest):
     )
     iterations: int = asked(
         400,
-        kind="integer",
         minimum=1,
         metavar="N",
         help="weight updates of one training",
@@ -362,7 +352,6 @@ class FairRequest(ImagesRequest):
     )
     tradeoff_strengths: tuple[float, ...] = asked(
         (),
-        kind="numbers",
         option="--tradeoff",
         metavar="LIST",
         minimum=0.0,
@@ -378,7 +367,6 @@ class FairRequest(ImagesRequest):
     )
     tradeoff_sparsity: float = asked(
         0.7,
-        kind="number",
         metavar="S",
         above=0.0,
         below=1.0,
@@ -391,7 +379,6 @@ class FairRequest(ImagesRequest):
     )
     tradeoff_methods: tuple[str, ...] = asked(
         ("bifp-str", "pf", "fp"),
-        kind="names",
         option="--tradeoff-method",
         metavar="NAME[,NAME]",
         commas=True,
@@ -406,7 +393,6 @@ class FairRequest(ImagesRequest):
     )
     surface: bool = asked(
         False,
-        kind="flag",
         help="the loss between BiFP and its ablations",
         section=SWEEP,
         label="Measure the loss between BiFP and its ablations",
@@ -427,7 +413,6 @@ class FairRequest(ImagesRequest):
     )
     tune_on: str = asked(
         TRAIN,
-        kind="choice",
         choices=TUNED_ON,
         metavar="SPLIT",
         section=JUDGING,
@@ -439,8 +424,6 @@ class FairRequest(ImagesRequest):
     )
     fair_gap: float | None = asked(
         None,
-        kind="number",
-        optional=True,
         metavar="G",
         minimum=0.0,
         maximum=1.0,
@@ -454,7 +437,6 @@ class FairRequest(ImagesRequest):
     )
     within: float = asked(
         0.02,
-        kind="number",
         metavar="A",
         minimum=0.0,
         maximum=1.0,
@@ -466,7 +448,6 @@ class FairRequest(ImagesRequest):
     )
     check_every: int = asked(
         20,
-        kind="integer",
         minimum=1,
         metavar="N",
         help="weight updates between two checks on validation images",
@@ -476,7 +457,6 @@ class FairRequest(ImagesRequest):
     )
     keep_methods: tuple[str, ...] = asked(
         (),
-        kind="names",
         option="--keep-method",
         metavar="NAME[,NAME]",
         commas=True,

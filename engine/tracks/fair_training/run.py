@@ -21,7 +21,7 @@ from engine.classifiers.images.dense import (
 )
 from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
 from engine.classifiers.tables import brought_warnings, input_notes, model_warnings, uncut_warnings
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 from engine.core.files import json_able
 from engine.core.types import Hooks, Values
 from engine.core.words import AXES
@@ -374,12 +374,12 @@ def refuse_target(look: Look, request: FairRequest) -> None:
     )
     if stated >= gap:
         what = f"{stated:g} is met at the start: the starting model's gap is {gap:.3f} {images}."
-        raise RequestError(Fault("fair gap", what, fix))
+        raise refusal("fair gap", what, fix)
     if stated <= most:
         what = (
             f"{stated:g} lies inside the null band {images}: chance alone gives up to {most:.3f}."
         )
-        raise RequestError(Fault("fair gap", what, fix))
+        raise refusal("fair gap", what, fix)
 
 
 def run_meta(

@@ -44,7 +44,7 @@ class Fair(Summary):
         results, groups, variants = run.table("results"), run.table("groups"), run.table("variants")
         accuracy = where(results, metric="accuracy", axis="").set_index("variant")["value"]
         found = []
-        for axis in run.meta["request"]["axes"]:
+        for axis in run.request["axes"]:
             rows = results[results["axis"] == axis]
             gaps, lost = (
                 rows[rows["metric"] == name].set_index("variant")
@@ -116,7 +116,7 @@ def _reached(run: Run) -> list[str]:
             "\niterations until a validation gap was met: not known, no gap may be compared on"
             " validation images"
         ]
-    lost = " of what was lost" if run.meta["request"].get("notion") == DEGRADATION else ""
+    lost = " of what was lost" if run.request.get("notion") == DEGRADATION else ""
     found = [
         f"\niterations until a validation gap{lost} of {targets['gap']:.3f} at an accuracy of "
         f"{targets['accuracy']:.3f} (medians of the seeds that reached it)"
@@ -142,7 +142,7 @@ def _reached(run: Run) -> list[str]:
 def _tradeoff(run: Run) -> list[str]:
     if not run.has("hypervolume"):
         return []
-    sparsity = run.meta["request"]["tradeoff_sparsity"]
+    sparsity = run.request["tradeoff_sparsity"]
     found = [
         f"\narea that accuracy and gap dominate over λ at {sparsity:.1%} cut (larger is better)"
     ]
@@ -179,7 +179,7 @@ def recomputed(run: Run) -> list[dict[str, Any]]:
         _targets(run),
         *([_flops(run)] if _is_by_flops(run) else []),
     ]
-    for axis in run.meta["request"]["axes"]:
+    for axis in run.request["axes"]:
         if axis in images.columns and axis != "class":
             checks.append(_gaps(results, answers, images, axis))
     return checks
@@ -222,7 +222,7 @@ def _apart(one: float, other: float) -> float:
 def _is_by_flops(run: Run) -> bool:
     """Whether a sparsity of filters is a share of FLOPs; in all older audits it is one of
     filters."""
-    return str(run.meta["request"].get("equal", "filters")) == "FLOPs"
+    return str(run.request.get("equal", "filters")) == "FLOPs"
 
 
 def _flops(run: Run) -> dict[str, Any]:

@@ -57,22 +57,6 @@ GAP_OF = {ACCURACY: "gap", DEGRADATION: "degradation"}
 """Column of a curve that a notion is about."""
 COSTS_TO_REACH = ("iterations", "mask_updates", "examples", "seconds")
 """What it took until a model was as fair and as accurate as stated."""
-DIFFERENCE_COLUMNS = (
-    "method",
-    "base",
-    "sparsity",
-    "axis",
-    "metric",
-    "group",
-    "value",
-    "low",
-    "high",
-    "p",
-    "q",
-    "n",
-    "n_trials",
-    "verdict",
-)
 
 
 def fair_tables(
@@ -90,7 +74,7 @@ def fair_tables(
     tables = image_tables(context, arms, measure, measured, variants, layers, reported, check)
     tables["results"] = pd.concat([tables["results"], *_lost(measured)], ignore_index=True)
     tables |= {
-        "arm_differences": differences_table(_differences(measured), DIFFERENCE_COLUMNS),
+        "arm_differences": differences_table(_differences(measured), "method", "base", "sparsity"),
         "curves": _curves(context, request, arms),
         "reached": _reached(context, request, arms, targets),
     }

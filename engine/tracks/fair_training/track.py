@@ -310,7 +310,7 @@ class Fair(ClassifierTrack):
 
     def settings(self, run: Run) -> list[tuple[str, Any]]:
         targets = run.meta.get("targets") or {}
-        shares = run.meta["data"].get("group_shares") or {}
+        shares = run.data.get("group_shares") or {}
         found = [
             (f"stated {name}", round(float(value), 4))
             for name, value in targets.items()

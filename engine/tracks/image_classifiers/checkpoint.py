@@ -7,7 +7,7 @@ from pathlib import Path
 
 from engine.classifiers.images.checkpoint import dense_classifier, record_of, write_cut
 from engine.classifiers.tables import first_repeat, kept_weights
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 from engine.core.types import Values
 from engine.store.runs import Run
 from engine.surgery.record import FilterRecord
@@ -44,14 +44,12 @@ def mask_record(run: Run, variant: Values) -> FilterRecord:
     or cuts nothing."""
     if not variant["cut"] or not variant["n_cut"]:
         what = "cuts nothing." if variant["variant"] == "dense" else "stands for several trials."
-        raise RequestError(
-            Fault(
-                "variant",
-                f"{variant['variant']!r} {what}",
-                "Choose a trial, such as one ending in #0.",
-            )
+        raise refusal(
+            "variant",
+            f"{variant['variant']!r} {what}",
+            "Choose a trial, such as one ending in #0.",
         )
-    request, data = run.meta["request"], run.meta["data"]
+    request, data = run.request, run.data
     base = str(variant["base"])
     settings = {
         "variant": variant["variant"],

@@ -109,7 +109,6 @@ class ImageRequest(ImagesRequest):
 
     methods: tuple[str, ...] = asked(
         ("autobot", "autobot+pw", "taylor", "taylor+pw", "random"),
-        kind="names",
         option="--method",
         metavar="METHOD",
         help="may be given several times; +pw adds the PW loss",
@@ -123,7 +122,6 @@ class ImageRequest(ImagesRequest):
     )
     method_settings: dict[str, dict[str, Any]] = asked(
         {},
-        kind="settings per method",
         option="--set",
         metavar="METHOD.NAME=VALUE",
         where="setting",
@@ -150,7 +148,6 @@ class ImageRequest(ImagesRequest):
     )
     weighting: str = asked(
         ADDED,
-        kind="choice",
         choices=WEIGHTINGS,
         section=CHOOSING,
         label="Weight of the PW loss",
@@ -159,7 +156,6 @@ class ImageRequest(ImagesRequest):
     )
     corrected: str = asked(
         IMAGE,
-        kind="choice",
         choices=CORRECTIONS,
         section=CHOOSING,
         label="Corrected labels are of",
@@ -168,7 +164,6 @@ class ImageRequest(ImagesRequest):
     )
     speedups: tuple[float, ...] = asked(
         (2.0, 4.0),
-        kind="numbers",
         option="--speedup",
         metavar="LIST",
         above=1.0,
@@ -184,7 +179,6 @@ class ImageRequest(ImagesRequest):
     )
     trials: int = asked(
         3,
-        kind="integer",
         minimum=1,
         help="prunings and retrainings of each variant",
         section=HOW,
@@ -205,7 +199,6 @@ class ImageRequest(ImagesRequest):
     )
     multi_class: str = asked(
         OVO,
-        kind="choice",
         choices=tuple(MULTI_CLASS),
         section=MORE,
         later=True,
@@ -214,7 +207,7 @@ class ImageRequest(ImagesRequest):
         help="ovo: each pair of classes, the paper; ovr: each class against the rest, its code",
     )
     loss_share: int = asked(
-        0, kind="integer", minimum=0, metavar="BATCHES", help="record shares of the pruning loss"
+        0, minimum=0, metavar="BATCHES", help="record shares of the pruning loss"
     )
 
     track = "image_classifiers"

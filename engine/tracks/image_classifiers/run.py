@@ -91,21 +91,6 @@ from engine.training.fit import probabilities
 
 DIFFERENCES = ("auc", "accuracy", "auc_gap", "accuracy_gap")
 """What is compared between an arm with the PW loss and the same method without."""
-DIFFERENCE_COLUMNS = (
-    "base",
-    "loss",
-    "speedup",
-    "axis",
-    "metric",
-    "group",
-    "value",
-    "low",
-    "high",
-    "p",
-    "n",
-    "n_trials",
-    "verdict",
-)
 PLAIN = "plain"
 
 
@@ -126,7 +111,9 @@ def filter_tables(
     tables = image_tables(
         context, arms, measure, measured, variants, _masks(context, arms), arms, check
     )
-    tables["arm_differences"] = differences_table(_differences(measured), DIFFERENCE_COLUMNS)
+    tables["arm_differences"] = differences_table(
+        _differences(measured), "base", "loss", "speedup", rates=False
+    )
     tables["scores"] = _scores(context, arms)
     tables["curves"] = _curves(context, request, arms)
     if sound := [
@@ -517,7 +504,7 @@ def chosen_filters(run: Run, request: Growth) -> tuple[Chosen, str]:
         "of an image classifier's method is trained: it is asked as an audit with one level more.",
         f"Give {units_of(run)}, or start the audit again with the speedup added.",
     )
-    check_set(run, request, level, int(run.meta["model"]["n_filters"]))
+    check_set(run, request, level, int(run.model["n_filters"]))
     units = checked_filters(run, request.units)
     return chosen_of(run, request, filter_mask(run, units), units, lambda row: cut_of(run, row))
 

@@ -22,7 +22,7 @@ from engine.classifiers.images.request import (
 from engine.classifiers.layout import in_order_of
 from engine.classifiers.tables import input_notes
 from engine.classifiers.verification import again_from_answers, again_from_tried, pooled_are_means
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import RequestError, refusal, unknown
 from engine.core.words import AXES
 from engine.data.images.load import SPLITS, ImageAsk, load_images
 from engine.report.summary import Summary, ends, number, paid_most
@@ -43,7 +43,7 @@ class Filters(Summary):
         test = results[results["split"] == "test"]
         auc = where(test, metric="auc", axis="").set_index("variant")["value"]
         found = []
-        for axis in run.meta["request"]["axes"]:
+        for axis in run.request["axes"]:
             gaps = where(test, metric="auc_gap", axis=axis).set_index("variant")
             mine = where(groups, metric="auc", axis=axis, verdict="")
             found.append(
@@ -112,9 +112,7 @@ def evaluate(
     axes = own_axes(data, axes) or usual_axes({"data": data, "target": target})
     if is_cut_folder(model):
         if size is not None:
-            raise RequestError(
-                Fault("size", "a cut model keeps the size that it was cut at.", "Leave it out.")
-            )
+            raise refusal("size", "a cut model keeps the size that it was cut at.", "Leave it out.")
         classifier = load_cut_classifier(model, device)
     else:
         classifier = load_classifier(model, weights, device=device, size=size)
@@ -132,9 +130,7 @@ def evaluate(
     images = in_order_of(images, outputs_of(model, classifier.classes), classes, answered)
     rows = images.rows(split)
     if not len(rows):
-        raise RequestError(
-            Fault("split", f"{images.name} has no {split} images.", "Choose another split.")
-        )
+        raise refusal("split", f"{images.name} has no {split} images.", "Choose another split.")
     answers = with_backoff(partial(answered, rows), 256)
     table = images.table.iloc[rows].reset_index(drop=True)
     measure = GroupMeasure(table, images.classes, axes, answers.astype(np.float64), split=split)
@@ -146,7 +142,7 @@ def recomputed(run: Run) -> list[dict[str, Any]]:
     """One check per metric: the largest difference between what is stored and what scikit-learn
     finds."""
     images = run.table("images").set_index("image_id")
-    multi_class = run.meta["request"].get(
+    multi_class = run.request.get(
         "multi_class", OVO
     )  # runs from before there was a choice do not say
     checks = again_from_answers(

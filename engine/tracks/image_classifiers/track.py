@@ -66,9 +66,7 @@ INVENTED = {"avatars": DRAWN, "avatars-gap": DRAWN}
 
 
 def does(run: Run, variant: Values) -> str:
-    return (
-        f"Cutting {variant['n_cut']:.0f} of {int(run.meta['model']['n_filters'])} {units_of(run)}"
-    )
+    return f"Cutting {variant['n_cut']:.0f} of {int(run.model['n_filters'])} {units_of(run)}"
 
 
 TELLING = Telling(

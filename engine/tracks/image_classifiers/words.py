@@ -114,7 +114,7 @@ _OF_HEADS = {
 
 def units_of(run: Run) -> str:
     """The units of a run in the plural."""
-    return str(run.meta["model"].get("units", FILTERS))
+    return str(run.model.get("units", FILTERS))
 
 
 def said(run: Run, text: str) -> str:

@@ -168,8 +168,6 @@ class BiasBootstrap(PromptOrder):
 def mean_interval(
     values: Sequence[float],
     clusters: Sequence[object] | None = None,
-    n_boot: int = 1000,
-    seed: int = 0,
     span: tuple[float, float] = (-np.inf, np.inf),
 ) -> Interval:
     """Mean of `values` with an interval that resamples whole clusters (None: single values). n
@@ -187,7 +185,7 @@ def mean_interval(
     if clusters is not None:
         names = np.asarray([str(name) for name in clusters], dtype=object)
         codes = np.unique(names, return_inverse=True)[1]
-    return coded_mean_interval(numbers, codes, n_boot, seed, span)
+    return coded_mean_interval(numbers, codes, span=span)
 
 
 def coded_mean_interval(

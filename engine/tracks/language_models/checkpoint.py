@@ -58,7 +58,7 @@ def _write_cut(run: Run, variant: Values, folder: Path, base: str | None) -> lis
     )
     from engine.surgery.record import check_mask_fits
 
-    name, revision = base or run.meta["request"]["model"], run.meta["request"].get("revision")
+    name, revision = base or run.request["model"], run.request.get("revision")
     check_mask_fits(record, inspect_model(name, revision))
     lm = for_record(load_language_model(name, device="cpu", revision=revision), record)
     folder.mkdir(parents=True, exist_ok=True)
@@ -81,9 +81,7 @@ def _write_cut(run: Run, variant: Values, folder: Path, base: str | None) -> lis
     return [*paths, _kept_agreement(folder, found)]
 
 
-def _agreement(
-    run: Run, lm: LanguageModel, mask: HeadMask, others: dict[str, Any]
-) -> dict[str, Agreement]:
+def _agreement(run: Run, lm: LanguageModel, mask: HeadMask, others: Values) -> dict[str, Agreement]:
     """Masked against each way to run it; logits and greedy texts of a few of the run's own
     prompts."""
     from engine.surgery.agreement import agree
@@ -130,8 +128,8 @@ def write_arm(run: Run, variant: Values, folder: Path, base: str | None) -> list
 
     from engine.models.load_language_model import load_language_model
 
-    plan = planned(run, model=base or run.meta["request"]["model"], against=())
-    if plan.model.weight_hash != run.meta["model"]["weight_hash"]:
+    plan = planned(run, model=base or run.request["model"], against=())
+    if plan.model.weight_hash != run.model["weight_hash"]:
         what = f"{plan.model.name} has other weights than the audit was made with."
         raise refusal("model", what, "Name the model of the audit.")
     lm = load_language_model(plan.request.model, device="cpu", revision=plan.request.revision)
@@ -154,7 +152,7 @@ def write_arm(run: Run, variant: Values, folder: Path, base: str | None) -> list
 
 def mask_record(run: Run, variant: Values) -> MaskRecord:
     """The record of one row of the variants table."""
-    model, request = run.meta["model"], run.meta["request"]
+    model, request = run.model, run.request
     mask = HeadMask.from_units(model["n_layers"], model["n_heads"], lookup.cut_units(variant))
     gamma = float(variant["gamma"])
     settings = {

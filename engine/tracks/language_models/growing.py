@@ -190,7 +190,7 @@ def _of_level(run: Run, request: Growth, split: str) -> tuple[Variant, ...]:
 
 
 def _by_hand(run: Run, request: Growth, split: str) -> tuple[Variant, ...]:
-    model = run.meta["model"]
+    model = run.model
     counted = f": layer times {model['n_heads']} plus head"
     check_units(request.units, run.n_units, "heads", model["name"], counted)
     check_name(request.name)
@@ -205,7 +205,7 @@ def _missing(
     run: Run, variants: tuple[Variant, ...], split: str, axes: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Axes on which one of the variants was not measured yet."""
-    harm = f"bias:{run.meta['request']['reading']}"
+    harm = f"bias:{run.request['reading']}"
     return tuple(
         axis
         for axis in axes
@@ -294,7 +294,7 @@ def told(before: Run, after: Run, growth: Growth) -> Values:
         return told_of(before, after, TEST, {}, told_benchmarks(after, growth), [])
     if growth.judge:
         return told_of(before, after, TEST, {}, _by_judge(after, growth), [])
-    (variants, split), n_heads = variants_of(after, growth), after.meta["model"]["n_heads"]
+    (variants, split), n_heads = variants_of(after, growth), after.model["n_heads"]
     rows, notes = [], []
     if split != TEST:
         notes.append(
@@ -321,7 +321,7 @@ def _by_judge(after: Run, growth: Growth) -> Iterator[dict[str, Any]]:
         from engine.tracks.language_models import judges
 
         names = {judges.inspect_judge(growth.judge, label=growth.label).digest}
-    table = where(after.table("opinions"), metric=f"bias:{after.meta['request']['reading']}")
+    table = where(after.table("opinions"), metric=f"bias:{after.request['reading']}")
     mine = table[table["judge_hash"].isin(names) & table["axis"].isin(growth.axes)]
     for row in mine.to_dict("records"):
         what, ends = ("bias", LEVEL) if row["variant"] == DENSE else ("change of bias", DELTA)
@@ -341,7 +341,7 @@ def _rows(
     guess: Prediction | None, after: Run, name: str, n_cut: int, axis: str, split: str
 ) -> Iterator[dict[str, Any]]:
     """guess: None where nothing is predicted."""
-    reading = after.meta["request"]["reading"]
+    reading = after.request["reading"]
     change, level, text_guess = (
         (guess.change, guess.bias, guess.perplexity) if guess else [_NOTHING] * 3
     )
@@ -560,7 +560,7 @@ def _checked(run: Run, ask: Ask) -> tuple[Variant, dict[str, str], list[PromptPl
         faults.append(Fault("heads", what, "Cut fewer: random cuts spare critical heads."))
     plan = attempt(lambda: prompt_plan_of(run), faults)
     about = attempt(lambda: _about(ask.benchmark, ask.axis), faults) if ask.benchmark else None
-    most = run.meta["request"]["max_prompts"] if ask.most is None else ask.most
+    most = run.request["max_prompts"] if ask.most is None else ask.most
     about_it = {"prompts": ask.prompts, "axes": (ask.axis,), "max_prompts": most}
     plan_there = partial(planned, run, **about_it, benchmarks={})
     other = attempt(plan_there, faults) if ask.prompts else None

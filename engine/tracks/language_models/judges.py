@@ -140,9 +140,9 @@ def opinion(request: Growth, store: Store, hooks: Hooks, executor: Executor | No
 def _asked(request: Growth, store: Store) -> tuple[Run, JudgeInfo]:
     run = run_of(request, store)
     faults = [
-        unknown("axis", axis, run.meta["request"]["axes"])
+        unknown("axis", axis, run.request["axes"])
         for axis in request.axes
-        if axis not in run.meta["request"]["axes"]
+        if axis not in run.request["axes"]
     ]
     if track_of_run(run).name != request.track:
         faults.append(
@@ -191,11 +191,11 @@ def _versions() -> dict[str, int]:
 
 def _notes(run: Run, info: JudgeInfo) -> list[str]:
     what = [info.note] if info.label else []
-    if not info.is_foreign_to(run.meta["model"]["weight_hash"]):
+    if not info.is_foreign_to(run.model["weight_hash"]):
         return what
     return [
         *what,
-        words.foreign_judge(info.name, " and ".join(info.made_for), run.meta["model"]["name"]),
+        words.foreign_judge(info.name, " and ".join(info.made_for), run.model["name"]),
     ]
 
 
@@ -298,7 +298,7 @@ def _judged(
 
 def _audit_of(run: Run) -> AuditRequest:
     """The audit's request, as today's code reads it, with the seeds that were drawn."""
-    found = request_from(run.meta["request"])
+    found = request_from(run.request)
     assert isinstance(found, AuditRequest)
     return as_drawn(found, run.meta)
 

@@ -255,9 +255,11 @@ def near_decision(values: np.ndarray, reach: np.ndarray, wanted: Sequence[Decisi
     return near
 
 
-def stability(
-    values: np.ndarray, errors: np.ndarray, wanted: Sequence[Decision], draws: int = 400
-) -> float:
+REPEATED = 400
+"""Repetitions of a measurement of which `stability` and `shortfall` are means."""
+
+
+def stability(values: np.ndarray, errors: np.ndarray, wanted: Sequence[Decision]) -> float:
     """Share of the selected units expected to be selected again with fresh draws, mean over the
     decisions.
 
@@ -267,7 +269,7 @@ def stability(
     """
     if not wanted:
         return 1.0
-    first, second = values + _noise(errors, draws, 2)
+    first, second = values + _noise(errors, 2)
     return float(
         np.mean(
             [
@@ -278,9 +280,7 @@ def stability(
     )
 
 
-def shortfall(
-    values: np.ndarray, errors: np.ndarray, wanted: Sequence[Decision], draws: int = 400
-) -> float:
+def shortfall(values: np.ndarray, errors: np.ndarray, wanted: Sequence[Decision]) -> float:
     """How much effect is lost, on average, by selecting from one repetition of values [units] with
     errors [units].
 
@@ -288,7 +288,7 @@ def shortfall(
     the decisions; 0 without decisions. Heads that are as good as each other may change places at no
     loss, which `stability` would count against them.
     """
-    scores = (values + _noise(errors, draws, 1))[0]
+    scores = (values + _noise(errors, 1))[0]
     lost = [
         values[top(values, one)].sum() - (picked(scores, one) * values).sum(axis=1).mean()
         for one in wanted
@@ -296,9 +296,9 @@ def shortfall(
     return float(max(lost, default=0.0))
 
 
-def _noise(errors: np.ndarray, draws: int, times: int) -> np.ndarray:
+def _noise(errors: np.ndarray, times: int) -> np.ndarray:
     """Normal noise with standard errors [units] around 0: [times, draws, units]."""
-    return rng("repetitions", len(errors)).standard_normal((times, draws, len(errors))) * errors
+    return rng("repetitions", len(errors)).standard_normal((times, REPEATED, len(errors))) * errors
 
 
 def picked(scores: np.ndarray, decision: Decision) -> np.ndarray:

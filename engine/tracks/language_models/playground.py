@@ -60,7 +60,7 @@ class Question:
 def question_of(given: Values, run: Run) -> Question:
     """The question, or RequestError with every fault. given: see `asks/prompt.py`."""
     faults = [unknown("question", name, KNOWN) for name in given if name not in KNOWN]
-    request = request_from(run.meta["request"])
+    request = request_from(run.request)
     prompt = given.get("prompt", "")
     attempt(lambda: _check_prompt(prompt), faults)
     whole = partial(_whole, given)
@@ -117,7 +117,7 @@ def _head(run: Run, word: Any) -> tuple[int, int] | None:
 
 
 def _shape(run: Run) -> tuple[int, int]:
-    return run.meta["model"]["n_layers"], run.meta["model"]["n_heads"]
+    return run.model["n_layers"], run.model["n_heads"]
 
 
 def _check_prompt(prompt: Any) -> None:

@@ -129,14 +129,14 @@ def _shared(one: Collection[int], other: Collection[int]) -> float:
 def predicted(run: Run, units: Sequence[int], axis: str) -> Prediction:
     """The prediction for a set of heads (flat units, from 0). RequestError for heads or axes that
     the run has not."""
-    total, axes = run.n_units, run.meta["request"]["axes"]
+    total, axes = run.n_units, run.request["axes"]
     faults = [] if axis in axes else [unknown("axis", axis, axes)]
     if not all(0 <= unit < total for unit in units) or len(set(units)) != len(units):
         what = f"{list(units)} are not heads of the model, once each."
         faults.append(Fault("heads", what, f"Units go from 0 to {total - 1}."))
     if faults:
         raise RequestError(faults)
-    units, bias = tuple(sorted(units)), f"bias:{run.meta['request']['reading']}"
+    units, bias = tuple(sorted(units)), f"bias:{run.request['reading']}"
     level, text = (_dense(run, *what) for what in ((bias, axis), ("perplexity",)))
     bias_scale, text_scale = scales(run, axis)
     least, log = np.maximum(-level, bias_scale.guess(units)), text_scale.guess(units)
@@ -193,7 +193,7 @@ def _members(sets: Sequence[Sequence[int]], sizes: np.ndarray) -> np.ndarray:
 def measured_sets(run: Run, axis: str) -> tuple[dict[Units, float], dict[Units, float]]:
     """Measured on test: the change of bias on the axis and of log perplexity by set of heads."""
     test, cuts = where(lookup.frame(run, "results"), split=TEST), _cuts(run)
-    metric = f"bias:{run.meta['request']['reading']}"
+    metric = f"bias:{run.request['reading']}"
     bias = where(test, metric=metric, axis=axis).set_index("variant")
     text = where(test, metric="perplexity").set_index("variant")["value"]
     changes = {cuts[name]: float(change) for name, change in bias["delta"].items() if cuts[name]}
@@ -309,7 +309,7 @@ def ahead_of_level(run: Run, choice: Choice) -> Ahead | None:
 
 def ahead_of_set(run: Run, choice: Choice, units: tuple[int, ...]) -> Ahead | None:
     """The same for heads chosen by hand."""
-    mask = HeadMask.from_units(run.meta["model"]["n_layers"], run.meta["model"]["n_heads"], units)
+    mask = HeadMask.from_units(run.model["n_layers"], run.model["n_heads"], units)
     name = name_of(mask.digest)
     return _ahead(run, choice, Variant(name, name, "", math.nan, mask.sparsity, POOLED, mask.units))
 
@@ -317,12 +317,12 @@ def ahead_of_set(run: Run, choice: Choice, units: tuple[int, ...]) -> Ahead | No
 def _ahead(run: Run, choice: Choice, variant: Variant) -> Ahead | None:
     """None for another reading of bias than effects were measured by, and for heads that were not
     ranked."""
-    if choice.reading != run.meta["request"]["reading"]:
+    if choice.reading != run.request["reading"]:
         return None
     found = predicted(run, variant.cut, choice.measured)
     if math.isnan(found.change.value):
         return None
-    model = run.meta["model"]
+    model = run.model
     tables = {
         "variants": variant_table([variant], model["n_layers"], model["n_heads"]),
         "results": pd.DataFrame(_results(run, choice, found)),
@@ -369,7 +369,7 @@ def _seconds(run: Run) -> float:
     """About what measuring one variant on one axis takes: the audit's time for all of them, shared
     out; NaN where it measured none itself."""
     spent = float(run.meta.get("spent", {}).get("measure variants", 0.0))
-    variants, axes = len(lookup.reported(run)), len(run.meta["request"]["axes"])
+    variants, axes = len(lookup.reported(run)), len(run.request["axes"])
     return START + spent / (variants * axes) if spent > 1 else math.nan
 
 
@@ -429,7 +429,7 @@ def _offered(run: Run, method: str) -> Sequence[float]:
 
 
 def _shape(run: Run) -> SimpleNamespace:
-    return SimpleNamespace(n_layers=run.meta["model"]["n_layers"])
+    return SimpleNamespace(n_layers=run.model["n_layers"])
 
 
 def heads_at(run: Run, method: str, axis: str, level: float) -> tuple[int, ...]:
@@ -495,7 +495,7 @@ def compressions_of(run: Run) -> tuple[str, ...]:
 
 
 def _request(run: Run) -> AuditRequest:
-    return AuditRequest.from_dict(run.meta["request"])
+    return AuditRequest.from_dict(run.request)
 
 
 def _gamma(run: Run, axis: str) -> float:

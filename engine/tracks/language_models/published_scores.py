@@ -261,10 +261,9 @@ def contributions(run: Run) -> dict[str, dict[str, list[float]]]:
     the order of heads does not depend on it. Only axes with a value for every head are written.
     RequestError where none has, or z_ppl not.
     """
-    metric = f"bias:{run.meta['request']['reading']}"
+    metric = f"bias:{run.request['reading']}"
     every = {
-        f"{START}{axis}{END}": _levels(run, "z_bias", axis, metric)
-        for axis in run.meta["request"]["axes"]
+        f"{START}{axis}{END}": _levels(run, "z_bias", axis, metric) for axis in run.request["axes"]
     }
     lists = {name: values for name, values in every.items() if values}
     ppl = _levels(run, "z_ppl", "", "perplexity")
@@ -272,7 +271,7 @@ def contributions(run: Run) -> dict[str, dict[str, list[float]]]:
     missing += [] if ppl else ["Not every head has an effect on perplexity."]
     if missing:
         raise RequestError([Fault("head_contributions", what, "Ask for FASP.") for what in missing])
-    return {run.meta["model"]["name"]: {**lists, PPL: ppl}}
+    return {run.model["name"]: {**lists, PPL: ppl}}
 
 
 def written(run: Run) -> str:

@@ -197,7 +197,6 @@ class AuditRequest(Request):
         accepted=lambda values: catalog.remember(values["model"], values.get("revision")),
     )
     axes: tuple[str, ...] = asked(
-        kind="names",
         option="--axis",
         metavar="AXIS",
         help="may be given several times",
@@ -213,7 +212,6 @@ class AuditRequest(Request):
     prompts: str | None = asked(
         None,
         kind="path",
-        optional=True,
         metavar="FILE_OR_FOLDER",
         counts="content",
         section=WHAT,
@@ -229,7 +227,6 @@ class AuditRequest(Request):
     corpus: str | None = asked(
         None,
         kind="path",
-        optional=True,
         metavar="FILE",
         counts="content",
         section=WHAT,
@@ -241,7 +238,6 @@ class AuditRequest(Request):
     validation_corpus: str | None = asked(
         None,
         kind="path",
-        optional=True,
         metavar="FILE",
         counts="content",
         section=MORE,
@@ -252,7 +248,6 @@ class AuditRequest(Request):
     )
     methods: tuple[str, ...] = asked(
         USUAL_METHODS,
-        kind="names",
         option="--method",
         metavar="METHOD",
         where="method",
@@ -267,7 +262,6 @@ class AuditRequest(Request):
     )
     against: tuple[str, ...] = asked(
         (),
-        kind="names",
         option="--against",
         metavar="NAME_OR_FOLDER",
         counts="content",
@@ -284,7 +278,6 @@ class AuditRequest(Request):
     )
     deployable: bool = asked(
         False,
-        kind="flag",
         later=True,
         section=HOW,
         label="Also cuts that load anywhere",
@@ -295,7 +288,6 @@ class AuditRequest(Request):
     )
     sparsities: tuple[float, ...] = asked(
         (0.0, 0.05, 0.1, 0.2),
-        kind="numbers",
         option="--sparsity",
         help="shares of heads to cut, comma-separated",
         minimum=0.0,
@@ -326,7 +318,6 @@ class AuditRequest(Request):
     )
     gamma_margin: float = asked(
         MARGIN,
-        kind="number",
         minimum=0.0,
         section=MORE,
         label="Margin of the search for γ",
@@ -339,8 +330,6 @@ class AuditRequest(Request):
     )
     controls: int | None = asked(
         None,
-        kind="integer",
-        optional=True,
         minimum=0,
         metavar="N",
         section=HOW,
@@ -355,7 +344,6 @@ class AuditRequest(Request):
     )
     estimator: str = asked(
         "auto",
-        kind="choice",
         known=lambda: estimators("z_bias"),
         section=SCORING,
         label="Effect on bias",
@@ -374,7 +362,6 @@ class AuditRequest(Request):
     )
     perplexity_estimator: str = asked(
         "exact",
-        kind="choice",
         known=lambda: estimators("z_ppl"),
         section=SCORING,
         label="Effect on perplexity",
@@ -383,7 +370,6 @@ class AuditRequest(Request):
     )
     seeds: int = asked(
         3,
-        kind="integer",
         minimum=1,
         section=HOW,
         label="Seeds per prompt",
@@ -393,8 +379,6 @@ class AuditRequest(Request):
     )
     stop_at: float | None = asked(
         None,
-        kind="number",
-        optional=True,
         above=0.0,
         later=True,
         section=MORE,
@@ -413,8 +397,6 @@ class AuditRequest(Request):
     )
     max_prompts: int | None = asked(
         None,
-        kind="integer",
-        optional=True,
         minimum=1,
         metavar="N",
         help="at most this many prompts per axis",
@@ -426,8 +408,6 @@ class AuditRequest(Request):
     )
     max_corpus_tokens: int | None = asked(
         None,
-        kind="integer",
-        optional=True,
         minimum=50,
         metavar="N",
         help="at most this many tokens of the corpus",
@@ -450,8 +430,6 @@ class AuditRequest(Request):
     )
     judge_sha256: str | None = asked(
         None,
-        kind="text",
-        optional=True,
         metavar="HASH",
         help="refuse the judge unless its checkpoint has this hash",
         counts="content",
@@ -461,7 +439,6 @@ class AuditRequest(Request):
     )
     judge_label: str = asked(
         "",
-        kind="text",
         metavar="LABEL",
         help="which label is harm, where the judge is a classifier of texts",
         counts="content",
@@ -472,17 +449,13 @@ class AuditRequest(Request):
     )
     revision: str | None = asked(
         None,
-        kind="text",
-        optional=True,
         metavar="COMMIT",
         help="revision of a hub model",
         section=MORE,
         label="Revision of a hub model",
         placeholder="commit or tag",
     )
-    dtype: str = asked(
-        "auto", kind="text", check=_dtype_faults, help="auto, or a number format of torch"
-    )
+    dtype: str = asked("auto", check=_dtype_faults, help="auto, or a number format of torch")
     span: Span = asked(
         "continuation",
         kind="choice",
@@ -491,12 +464,9 @@ class AuditRequest(Request):
         label="What the judge reads",
         help="what the judge reads: continuation, prompt+continuation or prompt",
     )
-    plain_case: bool = asked(
-        False, kind="flag", help="judge lower-cased text without line breaks, as published"
-    )
+    plain_case: bool = asked(False, help="judge lower-cased text without line breaks, as published")
     ablation: str = asked(
         "zero",
-        kind="choice",
         choices=ABLATIONS,
         section=SCORING,
         label="A head that is off is set",
@@ -504,7 +474,6 @@ class AuditRequest(Request):
     )
     reading: str = asked(
         "group_means",
-        kind="choice",
         choices=READINGS,
         section=MORE,
         label="Reading of bias",
@@ -525,10 +494,9 @@ class AuditRequest(Request):
         label=BENCHMARK_PATHS,
         of=lambda _: benchmark_settings(),
     )
-    published_perplexity: bool = asked(False, kind="flag", help="the window of the published code")
+    published_perplexity: bool = asked(False, help="the window of the published code")
     max_new_tokens: int = asked(
         40,
-        kind="integer",
         minimum=1,
         option="--new-tokens",
         section=MORE,
@@ -538,7 +506,6 @@ class AuditRequest(Request):
     )
     max_prompt_tokens: int = asked(
         22,
-        kind="integer",
         minimum=1,
         option="--prompt-tokens",
         section=MORE,
@@ -547,25 +514,21 @@ class AuditRequest(Request):
     )
     chat: bool = asked(
         False,
-        kind="flag",
         later=True,
         section=MORE,
         label="Prompts as a user's turns",
         help="put every prompt into the model's chat template; what it answers is judged",
     )
-    temperature: float = asked(
-        1.0, kind="number", above=0.0, help="of decoding; 1 is plain sampling"
-    )
+    temperature: float = asked(1.0, above=0.0, help="of decoding; 1 is plain sampling")
     top_k: int = asked(
         0,
-        kind="integer",
         minimum=0,
         section=MORE,
         label="Top-k of decoding",
         hint="0 is plain sampling; the published code left 50.",
         help="0 = off; the published code left 50",
     )
-    top_p: float = asked(1.0, kind="number", above=0.0, maximum=1.0, help="1 = off")
+    top_p: float = asked(1.0, above=0.0, maximum=1.0, help="1 = off")
 
     track = "language_models"
 
@@ -770,7 +733,7 @@ def prompt_plan_of(run: Run) -> PromptPlan:
 def planned(run: Run, **changes: Any) -> PromptPlan:
     """The plan of what a run was asked, with changes. Where its text is not on this machine, with
     an empty one, of which no perplexity is measured."""
-    request = replace(AuditRequest.from_dict(run.meta["request"]), **changes)
+    request = replace(AuditRequest.from_dict(run.request), **changes)
     found: dict[str, Any] = {
         name: path and _found(path)
         for name in ("prompts", *TEXTS)

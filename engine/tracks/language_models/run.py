@@ -12,7 +12,7 @@ import pandas as pd
 
 from engine.audit.session import Executor, Local, Tables, run_session, timed
 from engine.core.files import json_able
-from engine.core.types import POOLED, Hooks
+from engine.core.types import POOLED, Hooks, Values
 from engine.core.words import BY_HAND, axis_name
 from engine.report.phrasing import SAME
 from engine.store.runs import Run, Store, where
@@ -282,7 +282,7 @@ def run_meta(
     }
 
 
-def not_ranked(scoring: dict[str, Any]) -> list[str]:
+def not_ranked(scoring: Values) -> list[str]:
     """One sentence per axis whose heads were not ranked."""
     return [
         f"Heads for {axis_name(axis)} were {said['note']}."

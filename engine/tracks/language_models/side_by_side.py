@@ -56,7 +56,7 @@ class Loaded:
 def loaded(run: Run, warm: Warm, arm: str = "") -> Loaded:
     """Model and judge with the weights that the run was made with, and the run's arm where one is
     asked for. RequestError where there are others, or none."""
-    model, judge, request = run.meta["model"], run.meta["judge"], request_from(run.meta["request"])
+    model, judge, request = run.model, run.meta["judge"], request_from(run.request)
     lm = kept_model(request, model["name"], model["weight_hash"], warm)
     _prove_same(run, "model", lm.name, lm.weight_hash, model["weight_hash"])
     judged = kept_judge(request, judge["name"], judge["hash"], str(lm.device), warm)

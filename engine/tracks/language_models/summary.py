@@ -202,14 +202,19 @@ def _verify_apart(run: Run, axis: str, rows: pd.DataFrame) -> np.ndarray:
             part = parts[row.variant, row.split].merge(
                 prompts, on="prompt_id", validate="many_to_one"
             )
-            found.append(abs(_bias(part, row.metric) - row.value))
+            found.append(
+                abs(
+                    bias(part.astype({"toxicity": "float64"}), row.metric.removeprefix("bias:"))
+                    - row.value
+                )
+            )
     return np.array(found)
 
 
 def _perplexities(run: Run, results: pd.DataFrame) -> list[dict[str, Any]]:
     """Every perplexity of the text, from its windows; exp of a mean, so compared by its
     logarithm."""
-    preset = Window(published=bool(run.meta["request"].get("published_perplexity")))
+    preset = Window(published=bool(run.request.get("published_perplexity")))
     parts = dict(list(run.table("windows").groupby(["variant", "split"])))
     rows = results[(results["metric"] == "perplexity") & results["value"].notna()]
     again = [perplexity(parts[row.variant, row.split], preset) for row in rows.itertuples()]
@@ -219,10 +224,6 @@ def _perplexities(run: Run, results: pd.DataFrame) -> list[dict[str, Any]]:
         f" logs {worst:.1e})"
     )
     return [{"what": what, "ok": bool(worst <= TOLERANCE)}]
-
-
-def _bias(table: pd.DataFrame, metric: str) -> float:
-    return bias(table.astype({"toxicity": "float64"}), metric.removeprefix("bias:"))
 
 
 # The plain words in which an audit of a language model is told.
@@ -238,7 +239,7 @@ def groups(run: Run, axis: str) -> str:
     """Invented only where the prompts are the embedded ones, whose groups all are."""
     table = lookup.groups_of(run, "dense", "toxicity", axis)
     count = in_words.counted(table["group"].nunique())
-    if not run.meta["request"].get("prompts") and axis in own.INVENTED:
+    if not run.request.get("prompts") and axis in own.INVENTED:
         return f"{count} invented {own.INVENTED[axis]}"
     return f"{count} groups of {words.axis_name(axis)}"
 
@@ -263,7 +264,7 @@ def more(run: Run, choice: Choice, variant: Values) -> str:
         return ""
     dense = lookup.bias(run, "dense", choice)
     is_chance = dense is not None and phrasing.inside_null(dense)
-    raw = "" if run.meta["request"].get("chat") else run.meta["model"].get("in_chat")
+    raw = "" if run.request.get("chat") else run.model.get("in_chat")
     text = own.NULL_MEANS if is_chance else group_warning(run, choice)
     judged = disagreement(run, choice, dict(variant)), labels_said(run, choice)
     return " ".join(filter(None, [text, *judged, raw]))

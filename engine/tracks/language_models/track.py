@@ -114,7 +114,7 @@ def first_share(shares: Sequence[float]) -> float:
 
 def weighed(run: Run) -> tuple[Make, ...]:
     """Charts of cuts beside other ways to make the model smaller; the price of even cuts first."""
-    found = (along_sparsity.price_of_even,) if run.meta["request"].get("deployable") else ()
+    found = (along_sparsity.price_of_even,) if run.request.get("deployable") else ()
     others = lookup.stands_instead(lookup.frame(run, "variants")).any()
     return (*found, *along_sparsity.PANELS) if others else found
 
@@ -319,7 +319,7 @@ class Heads(Track):
     benchmarks = benchmarks.BENCHMARKS
 
     def of_run(self, run: Run) -> Heads:
-        return BESIDE if arms.of_request(run.meta["request"]) else self
+        return BESIDE if arms.of_request(run.request) else self
 
     charts = Charts(
         who_pays.who_pays,
@@ -370,7 +370,7 @@ class Heads(Track):
         """The reading that was asked for, and each benchmark that the run was measured on in place
         of its bias."""
         found = tuple(f"{PREFIX}{name}" for name in measured_on(run))
-        return (run.meta["request"]["reading"], *found) if found else ()
+        return (run.request["reading"], *found) if found else ()
 
     def reading(self, name: str) -> Reading:
         if name.startswith(PREFIX):
@@ -419,11 +419,9 @@ class Heads(Track):
         )
 
     def data(self, run: Run) -> str:
-        axes = run.meta["request"]["axes"]
+        axes = run.request["axes"]
         counted = words.axis_name(axes[0]) if len(axes) == 1 else f"{len(axes)} axes"
-        source = (
-            run.meta["prompts"]["name"] if run.meta["request"].get("prompts") else own.EMBEDDED_DATA
-        )
+        source = run.meta["prompts"]["name"] if run.request.get("prompts") else own.EMBEDDED_DATA
         return f"{counted} of {source}"
 
     def label(self, variant: Values) -> str:
@@ -453,7 +451,7 @@ class Heads(Track):
         return f"{asked} asked, {variant['n_cut']:.0f} of {run.n_units} heads cut ({realised})"
 
     def measured_on(self, run: Run, row: Values | None, split: str) -> str:
-        request = run.meta["request"]
+        request = run.request
         if benchmarks.is_benchmark(row):
             one = scored_benchmarks()[str(row["metric"]).removeprefix(PREFIX)]
             return (
@@ -489,7 +487,7 @@ class Heads(Track):
         from engine.report.report import plain
 
         if short:
-            return [own.JUDGE, *LIMITS, *map(plain, run.meta["model"].get("notes", ()))]
+            return [own.JUDGE, *LIMITS, *map(plain, run.model.get("notes", ()))]
         floor, note = own.METRICS["bias:group_means"].caveat, run.meta["judge"].get("note")
         texts = [own.JUDGE, own.MADE_ON, floor, own.INTERVALS, *LIMITS]
         texts += [own.COMPRESSED, own.ZEROS] if along_sparsity.divergence in weighed(run) else []

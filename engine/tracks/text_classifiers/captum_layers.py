@@ -121,9 +121,7 @@ def word_attributions(
     return found[0].detach().double().sum(-1).tolist(), float(missed[0].abs())
 
 
-def integrated_gradients(
-    model: nn.Module, layer: nn.Module, end: Tensor, more: dict[str, Any]
-) -> Tensor:
+def integrated_gradients(model: nn.Module, layer: nn.Module, end: Tensor, more: Values) -> Tensor:
     """Along the straight path of the layer's own activations (Sundararajan et al. 2017), at
     Gauss-Legendre points: Captum's weights of the trapezoid rule sum to 1 − 1/steps."""
     return LayerIntegratedGradients(model, layer).attribute(
@@ -131,9 +129,7 @@ def integrated_gradients(
     )
 
 
-def gradient_x_activation(
-    model: nn.Module, layer: nn.Module, end: Tensor, more: dict[str, Any]
-) -> Tensor:
+def gradient_x_activation(model: nn.Module, layer: nn.Module, end: Tensor, more: Values) -> Tensor:
     """First order at the text itself; it needs no baseline."""
     plain = {name: value for name, value in more.items() if name != "baselines"}
     return LayerGradientXActivation(model, layer).attribute(
@@ -141,7 +137,7 @@ def gradient_x_activation(
     )
 
 
-def deep_lift(model: nn.Module, layer: nn.Module, end: Tensor, more: dict[str, Any]) -> Tensor:
+def deep_lift(model: nn.Module, layer: nn.Module, end: Tensor, more: Values) -> Tensor:
     """DeepLift (Shrikumar et al. 2017) with Captum's rules: for tanh and ReLU modules. Softmax,
     GELU and LayerNorm have none and pass plain gradients, so its attributions do not add up to the
     change of the logit."""

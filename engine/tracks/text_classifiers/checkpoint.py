@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from engine.classifiers.tables import first_repeat, kept_weights
-from engine.core.errors import Fault, MaskError, RequestError
+from engine.core.errors import MaskError, refusal
 from engine.core.files import write_json
 from engine.core.types import HeadMask, Values
 from engine.store.runs import Run
@@ -72,7 +72,7 @@ def cut_classifier(run: Run, seed: Values, mask: Any, base: str | None) -> Any:
 
 def retuned(run: Run) -> bool:
     """Whether every seed fine-tuned a full model of its own, rather than taking one as it came."""
-    return bool(run.meta["request"].get("retune"))
+    return bool(run.request.get("retune"))
 
 
 def start_of(run: Run, base: str | None, new_head: bool) -> Any:
@@ -80,8 +80,8 @@ def start_of(run: Run, base: str | None, new_head: bool) -> Any:
     fine-tuning."""
     from engine.models.load_text_classifier import load_text_classifier
 
-    model = run.meta["model"]
-    name = str(base or run.meta["request"]["model"])
+    model = run.model
+    name = str(base or run.request["model"])
     found = load_text_classifier(
         name,
         tuple(model["classes"]),
@@ -94,7 +94,7 @@ def start_of(run: Run, base: str | None, new_head: bool) -> Any:
         what = (
             f"has weights {found.weight_hash[:16]}…, the audit was of {model['weight_hash'][:16]}…."
         )
-        raise RequestError(Fault(name, what, "Give the model that was audited (--base)."))
+        raise refusal(name, what, "Give the model that was audited (--base).")
     return found
 
 
@@ -133,14 +133,12 @@ def mask_record(run: Run, variant: Values) -> MaskRecord:
     or cuts nothing."""
     if not variant["cut"] or not variant["n_cut"]:
         what = "cuts nothing." if variant["method"] == "dense" else "stands for several seeds."
-        raise RequestError(
-            Fault(
-                "variant",
-                f"{variant['variant']!r} {what}",
-                "Choose that of a seed, such as one ending in #0.",
-            )
+        raise refusal(
+            "variant",
+            f"{variant['variant']!r} {what}",
+            "Choose that of a seed, such as one ending in #0.",
         )
-    model, request = run.meta["model"], run.meta["request"]
+    model, request = run.model, run.request
     mask = HeadMask.from_units(model["n_layers"], model["n_heads"], json.loads(variant["cut"]))
     retrained = bool(variant["retrained"])
     settings = {
@@ -150,7 +148,7 @@ def mask_record(run: Run, variant: Values) -> MaskRecord:
         "score": str(variant["score"]),
         "trained": "from the pre-trained weights, after the cut" if retrained else "before the cut",
         "pretrained_hash": model.get("pretrained_hash"),
-        "data": run.meta["data"]["digest"],
+        "data": run.data["digest"],
         **{name: request[name] for name in SETTINGS if name in request},
     }
     return MaskRecord(

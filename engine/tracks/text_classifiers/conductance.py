@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from engine.core.errors import Fault, PruneAuditError, RequestError, unknown
+from engine.core.errors import Fault, PruneAuditError, RequestError, refusal, unknown
 from engine.tracks.text_classifiers.scores.base import kept_units
 
 if TYPE_CHECKING:
@@ -238,9 +238,7 @@ def _filler(clf: TextClassifier, baseline: str) -> int:
     found = getattr(clf.tokenizer, f"{baseline}_token_id", None)
     if found is None:
         fix = f"Choose the {next(name for name in BASELINES if name != baseline)} baseline."
-        raise RequestError(
-            Fault("baseline", f"the tokenizer of {clf.name} has no {baseline} token.", fix)
-        )
+        raise refusal("baseline", f"the tokenizer of {clf.name} has no {baseline} token.", fix)
     return int(found)
 
 

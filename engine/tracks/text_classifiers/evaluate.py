@@ -12,7 +12,7 @@ import pandas as pd
 
 from engine.classifiers.audit import Evaluation, evaluation
 from engine.classifiers.layout import Outputs, in_order_of
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import RequestError, refusal, unknown
 from engine.core.types import Values
 from engine.data.texts.load import SPLITS, TextAsk, TextSet, load_texts
 from engine.surgery.record import MASK_FILE
@@ -68,7 +68,7 @@ def _loaded(
     info = inspect_text_model(model)
     if not info.has_head:
         what = "has no classification head, so it answers nothing yet."
-        raise RequestError(Fault(info.name, what, "Give a fine-tuned classifier."))
+        raise refusal(info.name, what, "Give a fine-tuned classifier.")
     texts = told_apart(texts, info, classes, device)
     length = max_length or usual_length(info)
     return load_text_classifier(model, texts.classes, device=device, max_length=length), texts
@@ -81,9 +81,7 @@ def _measured(
 
     table = texts.table.iloc[texts.rows(split)].reset_index(drop=True)
     if table.empty:
-        raise RequestError(
-            Fault("split", f"{texts.name} has no {split} texts.", "Choose another split.")
-        )
+        raise refusal("split", f"{texts.name} has no {split} texts.", "Choose another split.")
     second = table["text_b"].tolist() if texts.pair else None
     answers = probabilities_of(classifier, table["text"].tolist(), second).astype(np.float64)
     from engine.tracks.text_classifiers.tables import Measures

@@ -59,7 +59,7 @@ LEVEL = Fault(
 def chosen_heads(run: Run, request: Growth) -> tuple[Chosen, str]:
     """The set that a growth asks of a run, and the split of its texts. RequestError where there is
     none."""
-    counted = f": layer times {run.meta['model']['n_heads']} plus head"
+    counted = f": layer times {run.model['n_heads']} plus head"
     check_set(run, request, LEVEL, run.n_units, counted)
     mask = mask_of_units(run, request.units)
     return chosen_of(run, request, mask, mask.units, cut_of)
@@ -195,13 +195,9 @@ def _said(found: Known, count: int) -> str:
 def seconds(run: Run) -> float:
     """About what measuring a set takes once the full models are there; what training them took,
     where they are not."""
-    spent, kept = run.meta.get("spent", {}), run.meta["request"].get("keep_weights")
-    trained = (
-        float(spent.get("fine-tune the full model", 0.0))
-        if run.meta["model"].get("retuned")
-        else 0.0
-    )
-    share = {"all": 0.0, "first": 1 - 1 / max(1, run.meta["request"]["trials"])}.get(str(kept), 1.0)
+    spent, kept = run.meta.get("spent", {}), run.request.get("keep_weights")
+    trained = float(spent.get("fine-tune the full model", 0.0)) if run.model.get("retuned") else 0.0
+    share = {"all": 0.0, "first": 1 - 1 / max(1, run.request["trials"])}.get(str(kept), 1.0)
     done = any(
         one.meta["asked"].get("units") for one in run.added
     )  # the store holds the full models since

@@ -302,7 +302,6 @@ class TextRequest(Request):
         ),
     )
     axes: tuple[str, ...] = asked(
-        kind="names",
         option="--axis",
         metavar="AXIS",
         help="group column, or class; may be given several times",
@@ -317,7 +316,6 @@ class TextRequest(Request):
     pretrained: str | None = asked(
         None,
         kind="source",
-        optional=True,
         metavar="NAME_OR_FOLDER",
         counts="content",
         section=WHAT,
@@ -331,8 +329,6 @@ class TextRequest(Request):
     )
     text: str | None = asked(
         None,
-        kind="text",
-        optional=True,
         metavar="COLUMN",
         help="of a CSV: the text",
         section=WHAT,
@@ -342,8 +338,6 @@ class TextRequest(Request):
     )
     text_b: str | None = asked(
         None,
-        kind="text",
-        optional=True,
         metavar="COLUMN",
         help="of a CSV: the second text of pairs",
         section=WHAT,
@@ -354,8 +348,6 @@ class TextRequest(Request):
     )
     target: str | None = asked(
         None,
-        kind="text",
-        optional=True,
         metavar="COLUMN",
         help="of a CSV: the label",
         section=WHAT,
@@ -365,7 +357,6 @@ class TextRequest(Request):
     )
     classes: tuple[str, ...] = asked(
         (),
-        kind="names",
         commas=True,
         some=False,
         metavar="LIST",
@@ -392,7 +383,6 @@ class TextRequest(Request):
     )
     sparsities: tuple[float, ...] = asked(
         (0.25, 0.5, 0.75),
-        kind="numbers",
         option="--sparsity",
         metavar="LIST",
         help="shares of heads to cut",
@@ -409,7 +399,6 @@ class TextRequest(Request):
     )
     step: float = asked(
         0.1,
-        kind="number",
         metavar="KAPPA",
         help="share of heads that one round cuts",
         above=0.0,
@@ -422,7 +411,6 @@ class TextRequest(Request):
     )
     trials: int = asked(
         3,
-        kind="integer",
         option="--seeds",
         minimum=1,
         help="how many seeds; fewer than 3 name no ticket",
@@ -434,8 +422,6 @@ class TextRequest(Request):
     )
     retune: bool | None = asked(
         None,
-        kind="flag",
-        optional=True,
         help="fine-tune the full model here, per seed",
         section=TUNING,
         label="The full model",
@@ -457,7 +443,6 @@ class TextRequest(Request):
     )
     score_settings: dict[str, dict[str, Any]] = asked(
         {},
-        kind="settings per method",
         option="--set",
         metavar="SCORE.NAME=VALUE",
         where="setting",
@@ -470,7 +455,6 @@ class TextRequest(Request):
     )
     score_texts: int = asked(
         SCORE_TEXTS,
-        kind="integer",
         minimum=2,
         metavar="N",
         help="training texts that a score reads",
@@ -480,7 +464,6 @@ class TextRequest(Request):
     )
     length_filter: str = asked(
         "quantiles",
-        kind="choice",
         choices=FILTERS,
         section=SCORING,
         label="Texts of usual length",
@@ -492,8 +475,6 @@ class TextRequest(Request):
     )
     random_masks: int | None = asked(
         None,
-        kind="integer",
-        optional=True,
         minimum=0,
         metavar="N",
         section=SCORING,
@@ -511,7 +492,6 @@ class TextRequest(Request):
     )
     leave_one_out: bool = asked(
         False,
-        kind="flag",
         section=SCORING,
         label="Silence every head alone",
         help="silence every head alone, the truth that scores are compared with",
@@ -521,8 +501,6 @@ class TextRequest(Request):
     )
     max_length: int | None = asked(
         None,
-        kind="integer",
-        optional=True,
         minimum=8,
         metavar="TOKENS",
         section=MORE,
@@ -532,8 +510,6 @@ class TextRequest(Request):
     )
     max_texts: int | None = asked(
         None,
-        kind="integer",
-        optional=True,
         minimum=20,
         metavar="N",
         help="at most this many texts per split",
@@ -544,7 +520,6 @@ class TextRequest(Request):
     )
     keep_weights: str = asked(
         "first",
-        kind="choice",
         choices=KEPT,
         help=f"of which seeds models are kept: {', '.join(KEPT)}",
         section=MORE,

@@ -38,7 +38,7 @@ class Tickets(Summary):
     def lines(self, run: Run) -> list[str]:
         levels, tickets = run.table("ticket_levels"), run.table("tickets")
         whole = levels[levels["axis"] == ""]
-        metric = run.meta["data"]["metric"]
+        metric = run.data["metric"]
         full = whole.iloc[0]
         seeds = f"{full.n_seeds} seeds, n = {full.n} test texts"
         found = [
@@ -48,7 +48,7 @@ class Tickets(Summary):
         whole = whole.assign(by_spread=by_spread_only(whole))
         found += [_level(row) for row in whole.to_dict("records")]
         found += [*_compared(run, metric), *_classes(run)]
-        for axis in run.meta["request"]["axes"]:
+        for axis in run.request["axes"]:
             found.append(
                 f"\n{AXES.get(axis, axis)}  (largest share of heads cut that still matches, per"
                 " group)"
@@ -194,7 +194,7 @@ def _tickets(run: Run, stored: pd.DataFrame, texts: pd.DataFrame) -> dict[str, A
 def _models(run: Run, seeds: pd.DataFrame) -> int:
     """How many different models the seeds came to: a fixed full model with the same heads masked is
     one."""
-    tuned = seeds["retrained"] | run.meta["model"]["retuned"]
+    tuned = seeds["retrained"] | run.model["retuned"]
     return len(set(zip(seeds["cut"], seeds["seed"].where(tuned, -1), strict=True)))
 
 
@@ -202,5 +202,5 @@ def _value(run: Run, part: pd.DataFrame, texts: pd.DataFrame) -> float:
     truth = texts.loc[part["text_id"], "label"].to_numpy()
     answers = part[[name for name in part if name.startswith("p_")]].to_numpy(dtype=float)
     guess = answers.argmax(axis=1)
-    matthews = run.meta["data"]["metric"] == "matthews"
+    matthews = run.data["metric"] == "matthews"
     return float(matthews_corrcoef(truth, guess) if matthews else accuracy_score(truth, guess))

@@ -386,10 +386,6 @@ DIFFERENCES = ("auc", "accuracy", "auc_gap", "accuracy_gap")
 """What is compared between two scores of the same procedure."""
 REFERENCES = ("random", "magnitude", "michel")
 """Scores that another is compared with, where both were asked for."""
-DIFFERENCE_COLUMNS = (
-    *("base", "score", "other", "sparsity", "axis", "metric", "group"),
-    *("value", "low", "high", "p", "q", "n", "n_trials", "verdict"),
-)
 
 
 class Measures:
@@ -484,7 +480,9 @@ def text_tables(
     tables = {
         "variants": variants_table(context, finished, dense, full, levels),
         **numbers_tables(measures, measured, full),
-        "arm_differences": differences_table(score_differences(measured), DIFFERENCE_COLUMNS),
+        "arm_differences": differences_table(
+            score_differences(measured), "base", "score", "other", "sparsity"
+        ),
         "texts": texts[["text_id", "split", "label", *context.texts.groups, "text", "text_b"]],
         "predictions": predictions_table(context, finished, dense, full, texts),
         "importance": importance,

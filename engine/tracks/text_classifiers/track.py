@@ -289,7 +289,7 @@ class Tickets(ClassifierTrack):
 
     def offers(self, run: Run) -> tuple[str, ...]:
         """Matthews correlation too, where it is the task's metric."""
-        is_metric = run.meta["data"].get("metric") == "matthews"
+        is_metric = run.data.get("metric") == "matthews"
         return self.readings if is_metric else self.readings[:2]
 
     def style(self, method: str, dark: bool = False) -> Style:

@@ -23,7 +23,7 @@ import pandas as pd
 
 from engine.audit.session import Executor, Local
 from engine.audit.tracks import request_from
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, RequestError, refusal, unknown
 from engine.core.types import POOLED, Hooks, Values, at_level
 from engine.store.runs import Run, Store, where
 from engine.tracks.text_classifiers.arms import dense_trials
@@ -121,9 +121,9 @@ def tasks_of(runs: Sequence[Run], ask: Ask) -> list[Task]:
 
 def _task(run: Run, ask: Ask) -> Task:
     if run.meta.get("track") != TextRequest.track:
-        raise RequestError(Fault("RUN", "no audit of a text classifier.", "See `runs list`."))
+        raise refusal("RUN", "no audit of a text classifier.", "See `runs list`.")
     masks = _masks(run, ask)
-    request = request_from(run.meta["request"])
+    request = request_from(run.request)
     kept: dict[str, Any] = {"random_masks": 0, "leave_one_out": False}
     if ask.quick:
         kept |= {"max_texts": QUICK_TEXTS, "tune": {**request.tune, "epochs": QUICK_EPOCHS}}
@@ -138,11 +138,11 @@ def _task(run: Run, ask: Ask) -> Task:
                 "Audit it with --pretrained.",
             )
         )
-    elif plan.start.weight_hash != run.meta["model"]["pretrained_hash"]:
+    elif plan.start.weight_hash != run.model["pretrained_hash"]:
         faults.append(
             Fault("model", "the pre-trained weights have changed since.", "Audit the model again.")
         )
-    if not ask.quick and plan.texts.digest != run.meta["data"]["digest"]:
+    if not ask.quick and plan.texts.digest != run.data["digest"]:
         faults.append(Fault("data", "the texts have changed since.", "Audit them again."))
     if faults:
         raise RequestError(faults)
@@ -162,9 +162,7 @@ def _masks(run: Run, ask: Ask) -> tuple[tuple[int, ...], ...]:
     at = mine[at_level(mine["sparsity"], ask.sparsity)].sort_values("seed")
     if at.empty:
         known = ", ".join(f"{share:g}" for share in sorted(mine["sparsity"].unique()))
-        raise RequestError(
-            Fault("--sparsity", f"{ask.sparsity:g} was not cut.", f"It has {known}.")
-        )
+        raise refusal("--sparsity", f"{ask.sparsity:g} was not cut.", f"It has {known}.")
     return tuple(tuple(json.loads(cut)) for cut in at["cut"])
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from engine.classifiers.tables import kept_weights
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 from engine.core.types import HeadMask, Hooks, Values, digest_of
 from engine.models.load_language_model import files_beside
 from engine.models.load_text_classifier import TextClassifier
@@ -34,11 +34,10 @@ def pair_of(question: Question, warm: Warm) -> tuple[TextClassifier, TextClassif
     """The dense and the pruned classifier, with the weights they were measured with, and what must
     be said of them."""
     run, variant = question.run, question.variant
-    model = run.meta["request"]["model"]
-    about = [run.meta["model"]["weight_hash"], files_beside(model), model, run.id]
+    model = run.request["model"]
+    about = [run.model["weight_hash"], files_beside(model), model, run.id]
     dense = warm.get(
-        f"text classifier {run.meta['model']['name']}"
-        f" {digest_of([*about, int(variant['seed'])])[:16]}",
+        f"text classifier {run.model['name']} {digest_of([*about, int(variant['seed'])])[:16]}",
         lambda: _dense(run, int(variant["seed"])),
         _bytes_of,
     )
@@ -65,14 +64,12 @@ def _pruned(run: Run, variant: Values, dense: TextClassifier) -> tuple[TextClass
     units = json.loads(variant["cut"] or "[]")
     if not units:
         return dense, ["Nothing is cut: both models are the same."]
-    mask = HeadMask.from_units(run.meta["model"]["n_layers"], run.meta["model"]["n_heads"], units)
-    if variant["retrained"] and not _has_weights(run, variant["variant"]):
+    mask = HeadMask.from_units(run.model["n_layers"], run.model["n_heads"], units)
+    if variant["retrained"] and not (
+        run.has("weights") and bool((run.table("weights")["variant"] == variant["variant"]).any())
+    ):
         return cut(dense, mask), [ON_DENSE]
     return cut_classifier(run, variant, mask, None), []
-
-
-def _has_weights(run: Run, variant: str) -> bool:
-    return run.has("weights") and bool((run.table("weights")["variant"] == variant).any())
 
 
 def answered(
@@ -83,7 +80,7 @@ def answered(
     length = int(dense.lengths([question.text], [question.second] if question.second else None)[0])
     if length > dense.max_length:
         what = f"has {length} tokens; the audit's classifier reads {dense.max_length}."
-        raise RequestError(Fault("text", what, "Shorten it: what decides would be cut off."))
+        raise refusal("text", what, "Shorten it: what decides would be cut off.")
     words, places = words_of(dense, question.text, question.second)
     sides: dict[str, Any] = {}
     target = -1
@@ -116,9 +113,7 @@ def answered(
 
 def _heads(question: Question) -> list[str]:
     units = json.loads(question.variant["cut"] or "[]")
-    return [
-        ".".join(map(str, divmod(unit, question.run.meta["model"]["n_heads"]))) for unit in units
-    ]
+    return [".".join(map(str, divmod(unit, question.run.model["n_heads"]))) for unit in units]
 
 
 def words_of(

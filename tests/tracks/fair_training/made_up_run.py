@@ -24,7 +24,6 @@ from engine.classifiers.tables import differences_table, over_repeats, variant_r
 from engine.core.types import FilterMask, rng
 from engine.stats.pareto import front
 from engine.store.runs import Run, Store
-from engine.tracks.fair_training.tables import DIFFERENCE_COLUMNS
 from tests.builders import hash_of, options_of
 from tests.classifiers.made_up_images import (
     FLOPS,
@@ -168,7 +167,7 @@ def _computed(
     curves = _curves(arms)
     tables |= {
         "variants": _variants(arms),
-        "arm_differences": differences_table(_differences(measured), DIFFERENCE_COLUMNS),
+        "arm_differences": differences_table(_differences(measured), "method", "base", "sparsity"),
         "curves": curves,
         "reached": _reached(arms, curves),
         "costs": _costs(arms),

@@ -22,7 +22,6 @@ from engine.classifiers.groups import Arm, arm_difference
 from engine.classifiers.tables import differences_table, weights_table
 from engine.core.types import rng
 from engine.store.runs import Run, Store
-from engine.tracks.image_classifiers.run import DIFFERENCE_COLUMNS
 from tests.builders import options_of
 from tests.classifiers.made_up_images import (
     WIDTHS,
@@ -105,7 +104,9 @@ def _computed(
     )
     tables |= {
         "variants": variant_rows(arms),
-        "arm_differences": differences_table(_differences(measured), DIFFERENCE_COLUMNS),
+        "arm_differences": differences_table(
+            _differences(measured), "base", "loss", "speedup", rates=False
+        ),
         "thumbs": _thumbs(world, arms),
         "scores": _scores(arms),
         "costs": _costs(arms),

@@ -56,7 +56,8 @@ def test_the_papers_scale_asks_for_the_papers_settings(tmp_path):
 def test_what_a_run_shares_with_the_papers_protocol_is_not_named(run):
     meta = copy.deepcopy(run.meta)
     meta["prompts"]["own_split"], meta["request"]["validation_corpus"] = True, "valid.txt"
-    ours, papers = (unlike_paper(SimpleNamespace(meta=one), ["gpt2"]) for one in (run.meta, meta))
+    others = SimpleNamespace(meta=meta, request=meta["request"])
+    ours, papers = (unlike_paper(one, ["gpt2"]) for one in (run, others))
     for name in ("validation prompts", "validation text"):
         assert name in ours and name not in papers
 

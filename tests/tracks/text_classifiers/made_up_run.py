@@ -29,7 +29,6 @@ from engine.tracks.text_classifiers.context import TextContext, TextSettings, Te
 from engine.tracks.text_classifiers.importance import agreement_table
 from engine.tracks.text_classifiers.procedures import Iteration, procedure_named
 from engine.tracks.text_classifiers.tables import (
-    DIFFERENCE_COLUMNS,
     Measures,
     iteration_scores,
     iterations_table,
@@ -217,7 +216,9 @@ def _computed(
         "tickets": tickets,
         "costs": _costs(finished),
         "curves": _curves([*full, *(name for name, _ in finished.trained())]),
-        "arm_differences": differences_table(score_differences(measured), DIFFERENCE_COLUMNS),
+        "arm_differences": differences_table(
+            score_differences(measured), "base", "score", "other", "sparsity"
+        ),
     }
     firsts = [level.id_of(level.shards()[0]) for level in finished.levels]
     if world.options["lens"]:

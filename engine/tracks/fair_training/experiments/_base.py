@@ -156,7 +156,7 @@ class FairExperiment(Experiment):
 
     def read(self, runs: Sequence[Run], ask: ExperimentAsk) -> Iterator[Finding]:
         for run in runs:
-            request = run.meta["request"]
+            request = run.request
             unlike = unlike_paper(run, self.model, self.asks.get("notion", "accuracy"))
             where = "as there" if request.get("equal") == SETTING["equal"] else "equal FLOPs"
             yield from (
@@ -182,7 +182,7 @@ def kind_of(data: str) -> str:
 
 def unlike_paper(run: Run, model: str, notion: str) -> str:
     """What a run does not share with the paper; None is what the paper does not state."""
-    meta, request = run.meta, run.meta["request"]
+    meta, request = run.meta, run.request
     data, same = meta["data"]["name"], meta["data"]["name"].casefold() in TARGETS
     most = request["max_images"]
     return differences(
@@ -256,9 +256,7 @@ def _measured(run: Run, variant: dict) -> Iterator[Finding]:
     for metric, axis in (("accuracy", ""), *((gap, fair_axis(run)) for gap in GAPS)):
         row = lookup.result(run, variant["variant"], metric, axis)
         if row is not None:
-            yield finding(
-                f"{metric.replace('_', ' ')}, {name}{cut}", row, run.meta["request"]["seeds"]
-            )
+            yield finding(f"{metric.replace('_', ' ')}, {name}{cut}", row, run.request["seeds"])
 
 
 def tradeoff(run: Run) -> Iterator[Finding]:
@@ -266,7 +264,7 @@ def tradeoff(run: Run) -> Iterator[Finding]:
     if not run.has("tradeoff"):
         return
     table = run.table("tradeoff")
-    counts = run.meta["data"]["counts"]
+    counts = run.data["counts"]
     axis = fair_axis(run)
     n = sum(count for name, count in counts.items() if name.startswith(f"test/{axis}/"))
     for row in table[table["axis"] == axis].to_dict("records"):
@@ -288,7 +286,7 @@ def effort(run: Run) -> Iterator[Finding]:
     """
     if not run.has("reached"):
         return
-    table, printed = run.table("reached"), SAVED.get(run.meta["data"]["name"], SAVED["CelebA"])
+    table, printed = run.table("reached"), SAVED.get(run.data["name"], SAVED["CelebA"])
     variants = run.table("variants")
     usual = set(variants.loc[variants["role"] == "sparsity", "variant"])
     table = table[table["variant"].isin(usual)]
@@ -305,11 +303,9 @@ def effort(run: Run) -> Iterator[Finding]:
             seeds=len(rows),
         )
     for sparsity, here in table[table["sparsity"] > 0].groupby("sparsity"):
-        value, how = saved(here, run.meta["request"]["check_every"])
+        value, how = saved(here, run.request["check_every"])
         said = f"share of updates saved by BiFP at {100 * float(sparsity):.3g} %{how}"
-        yield Finding(
-            said, printed, "Sec. 5.3", value, n=len(here), seeds=run.meta["request"]["seeds"]
-        )
+        yield Finding(said, printed, "Sec. 5.3", value, n=len(here), seeds=run.request["seeds"])
 
 
 def saved(rows: pd.DataFrame, look: int) -> tuple[float, str]:

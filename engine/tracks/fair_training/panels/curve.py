@@ -66,7 +66,7 @@ def shown_of(methods: Sequence[str], family: str, chosen: str = "") -> list[str]
 def equal_of(run: Run) -> str:
     """What methods that cut filters have alike at one sparsity: "FLOPs", or "filters", as in all
     older audits."""
-    return str(run.meta["request"].get("equal", FILTERS))
+    return str(run.request.get("equal", FILTERS))
 
 
 def share_said(run: Run) -> str:
@@ -121,7 +121,7 @@ def stated(measure: Measure, row: Values) -> str:
 
 def fair_axis(run: Run) -> str:
     """The axis the fairness term was about."""
-    return str(run.meta["data"].get("fair_axis") or run.meta["request"]["axes"][0])
+    return str(run.data.get("fair_axis") or run.request["axes"][0])
 
 
 def not_the_fair_axis(run: Run, choice: Choice) -> str:

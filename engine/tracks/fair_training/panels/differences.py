@@ -58,7 +58,7 @@ def _shown(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def bifp_against(run: Run, choice: Choice, family: str = "all") -> Panel:
+def bifp_against(run: Run, choice: Choice) -> Panel:
     """BiFP minus each other method at the chosen sparsity: a row per method, a column per
     measure."""
     base, gap = bifp_of(run, choice), _gap(run, choice)
@@ -67,7 +67,7 @@ def bifp_against(run: Run, choice: Choice, family: str = "all") -> Panel:
         return nothing(
             "bifp_against", question, "This audit has no BiFP to compare the others with."
         )
-    table = differences(run, choice, base, gap, family)
+    table = differences(run, choice, base, gap)
     at, name = lookup.level_of(run, choice), words.method_name(base)
     said = phrasing.percent(at)
     if table.empty:
@@ -99,9 +99,7 @@ def bifp_against(run: Run, choice: Choice, family: str = "all") -> Panel:
     )
 
 
-def differences(
-    run: Run, choice: Choice, base: str, gap: Measure, family: str = "all"
-) -> pd.DataFrame:
+def differences(run: Run, choice: Choice, base: str, gap: Measure) -> pd.DataFrame:
     """BiFP minus the other: one row per method and measure at the chosen sparsity, the largest gap
     first."""
     if not run.has("arm_differences"):
@@ -111,7 +109,7 @@ def differences(
     gaps = where(rows, axis=choice.measured, metric=gap.metric)
     rows = pd.concat([gaps, where(rows, axis="", metric="accuracy")], ignore_index=True)
     rows = rows[
-        rows["method"].isin(shown_of(lookup.methods(run), family, choice.method))
+        rows["method"].isin(shown_of(lookup.methods(run), "all", choice.method))
         & (rows["method"] != base)
     ]
     rows = rows[rows["value"].notna()]

@@ -64,7 +64,7 @@ def effort(run: Run, choice: Choice, by: str = "iterations", family: str = "main
     notion = _notion(run)
     note = (
         f"Stated: {notion} {targets}, for {axis}, on {_validation(run)}, checked every "
-        f"{int(run.meta['request'].get('check_every', 0))} updates: no number is finer. "
+        f"{int(run.request.get('check_every', 0))} updates: no number is finer. "
         "Dots: trainings; bar: their mean where all got there; crosses: trainings that never met "
         "both at once, drawn at their end. The first of two checks in a row that meet both "
         "counts, with as much cut as asked. Updates of BiFP's mask come on top, "
@@ -86,7 +86,7 @@ def effort(run: Run, choice: Choice, by: str = "iterations", family: str = "main
 
 def most_that_shows(run: Run) -> str:
     """The largest saving that could show with these looks and this horizon, as a sentence."""
-    request = run.meta["request"]
+    request = run.request
     if not request.get("check_every") or not request.get("iterations"):
         return ""
     most = max(0.0, 1.0 - request["check_every"] / request["iterations"])
@@ -170,11 +170,11 @@ def _label(run: Run, method: str, table: pd.DataFrame) -> str:
 
 def _notion(run: Run) -> str:
     """Which gap training and the stated target are about."""
-    return str(run.meta["request"].get("notion", "accuracy"))
+    return str(run.request.get("notion", "accuracy"))
 
 
 def _validation(run: Run) -> str:
-    n = run.meta["data"].get("images", {}).get("validation")
+    n = run.data.get("images", {}).get("validation")
     return phrasing.count(int(n), "validation image") if n else "validation images"
 
 

@@ -21,7 +21,7 @@ from scipy.optimize import brentq
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 from engine.core.types import Values
 from engine.surgery.filters.graph import COUNTED, FilterGraph, gated
 from engine.surgery.ranking import meet_target
@@ -160,9 +160,7 @@ def masked_filters_of(model: nn.Module, graph: FilterGraph) -> Masked:
             "is a vision transformer, whose units are attention heads: fair training learns masks"
             " of filters."
         )
-        raise RequestError(
-            Fault("model", what, "Give a CNN, or audit its heads as an image classifier.")
-        )
+        raise refusal("model", what, "Give a CNN, or audit its heads as an image classifier.")
     parts, bare = [], []
     device = next(model.parameters()).device
     for group in graph.groups:
@@ -323,7 +321,7 @@ class MaskOptimizer:
             "steps": self.steps,
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: Values) -> None:
         """The inverse of `state`."""
         self.scores.copy_(state["scores"])
         self.momentum.copy_(state["momentum"])

@@ -112,7 +112,7 @@ MIRRORED = ("cifar10",)
 """Data sets whose images the published code mirrors; no others."""
 
 
-def with_protocol(fields: dict[str, Any], protocol: str, dataset: str) -> dict[str, Any]:
+def with_protocol(fields: Values, protocol: str, dataset: str) -> dict[str, Any]:
     """The fields of a request under a protocol: its switches, and the squares of a change that
     draws some."""
     own = {
@@ -319,7 +319,7 @@ class FilterExperiment(Experiment):
         return f"{title.partition(': ')[2]}: {what}" if title else what
 
     def _dense(self, run: Run, place: int) -> Iterator[Finding]:
-        model = run.meta["model"]["architecture"]
+        model = run.model["architecture"]
         known = {one.model for one in self.printed}
         asked = model if model in known else self.paper_model
         for one in self.printed:
@@ -330,13 +330,13 @@ class FilterExperiment(Experiment):
 
     def _unlike(self, run: Run) -> str:
         """What the run does not share with the paper, every setting of its tables among it."""
-        request, preset = run.meta["request"], self._preset(self.paper_model)
-        data = run.meta["data"]["name"]
+        request, preset = run.request, self._preset(self.paper_model)
+        data = run.data["name"]
         same = NAMES[self.dataset].casefold().replace("-", "") in data.casefold().replace("-", "")
         most, name = request["max_images"], NAMES[self.dataset]
         paper = {"model": self.paper_model, "images": name, "images per split": "all", "trials": 3}
         ours = {
-            "model": run.meta["model"]["name"],
+            "model": run.model["name"],
             "images": name if same else data,
             "images per split": f"at most {most}" if most else "all",
             "trials": request["trials"],
@@ -439,7 +439,7 @@ class FilterExperiment(Experiment):
 def auc_of(run: Run, variant: str, group: str) -> Values:
     """AUC of a variant on a subgroup of the first axis, on all images (""), or the mean of the
     affected classes."""
-    axis = run.meta["request"]["axes"][0]
+    axis = run.request["axes"][0]
     if group == "":
         return _first(run.table("results"), variant=variant, axis="", metric="auc")
     names = affected(run) if group == AFFECTED else (group,)
@@ -461,11 +461,11 @@ def auc_of(run: Run, variant: str, group: str) -> Values:
 def affected(run: Run) -> tuple[str, ...]:
     """Classes that the request's change is about: as named, else those in the paper's places."""
     named = next(
-        (change.get("classes") or change.get("cls") for change in run.meta["request"]["changes"]),
+        (change.get("classes") or change.get("cls") for change in run.request["changes"]),
         None,
     )
-    classes = run.meta["data"]["classes"]
-    single = any(change["name"] == "artefact" for change in run.meta["request"]["changes"])
+    classes = run.data["classes"]
+    single = any(change["name"] == "artefact" for change in run.request["changes"])
     places = CAT_AND_DOG[1:] if single else CAT_AND_DOG
     usual = tuple(classes[min(place, len(classes) - 1)] for place in places)
     return (named,) if isinstance(named, str) else tuple(named or usual)
@@ -493,9 +493,9 @@ def changes_of_auc(run: Run) -> Iterator[Finding]:
     """Change of AUC against the dense model: every arm at every speedup, every subgroup of the
     first axis."""
     request, groups, trials = (
-        run.meta["request"],
+        run.request,
         run.table("groups"),
-        run.meta["request"]["trials"],
+        run.request["trials"],
     )
     mine = where(groups, split="test", axis=request["axes"][0], metric="auc")
     variants = run.table("variants")
@@ -515,7 +515,7 @@ def changes_of_auc(run: Run) -> Iterator[Finding]:
 def by_the_loss(run: Run) -> Iterator[Finding]:
     """What a loss changes about AUC against the plain one of the same trials, of every subgroup of
     the first axis, and over all images."""
-    request, table = run.meta["request"], run.table("arm_differences")
+    request, table = run.request, run.table("arm_differences")
     table = table[(table["metric"] == "auc") & table["axis"].isin(["", request["axes"][0]])]
     for row in table.to_dict("records"):
         arm = f"{row['base']}, {row['loss']}, {row['speedup']:g}x"
@@ -531,7 +531,7 @@ def after_pruning(run: Run) -> Iterator[Finding]:
     Ends of a difference of two dependent numbers are taken from both intervals, of a mean of two
     from their means: wider than need be.
     """
-    trials, variants = run.meta["request"]["trials"], run.table("variants")
+    trials, variants = run.request["trials"], run.table("variants")
     means = run.table("affected") if run.has("affected") else pd.DataFrame({"variant": []})
     groups = where(run.table("groups"), split="test", metric="auc", axis=f"class+{COLUMN}")
     for arm in variants[variants["chosen"].astype(bool)].itertuples():
@@ -584,7 +584,7 @@ def changes_of_share(run: Run) -> Iterator[Finding]:
     whole = pd.concat({-1: whole}, names=["label"]).reorder_levels(by_trial.index.names)
     both = pd.concat([by_trial, whole])
     for (base, group, label), values in both.groupby(["base", "group", "label"]):
-        name = "all classes" if label < 0 else run.meta["data"]["classes"][int(label)]
+        name = "all classes" if label < 0 else run.data["classes"][int(label)]
         said = f"{SHARE}, {base}, {group}, {name}, range over trials"
         batches = int(table["step"].max()) + 1
         yield Finding(

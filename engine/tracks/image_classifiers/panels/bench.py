@@ -139,7 +139,7 @@ def _scored_by(run: Run, choice: Choice) -> str | None:
 
 def _scores(run: Run, choice: Choice) -> np.ndarray:
     """Scores [units], means over trials, at the chosen speedup where the method was there."""
-    method, total = _scored_by(run, choice), int(run.meta["model"]["n_filters"])
+    method, total = _scored_by(run, choice), int(run.model["n_filters"])
     if method is None:
         return np.arange(total, dtype=float)
     table = lookup.frame(run, "scores")

@@ -410,7 +410,13 @@ def loss_share(run: Run, choice: Choice) -> Panel:
         LOSS_SHARE_QUESTION,
         _loss_share_answer(run, summary),
         None,
-        readable(summary.assign(label=_classes(run, summary)), LOSS_SHARE_COLUMNS, **HEADS),
+        readable(
+            summary.assign(
+                label=summary["label"].map(lambda label: run.data["classes"][int(label)])
+            ),
+            LOSS_SHARE_COLUMNS,
+            **HEADS,
+        ),
         note,
         parts,
     )
@@ -445,11 +451,7 @@ def _summary(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _cell_name(run: Run, group: str, label: int) -> str:
-    return f"{words.group_name(group)}, {run.meta['data']['classes'][int(label)]}"
-
-
-def _classes(run: Run, summary: pd.DataFrame) -> pd.Series:
-    return summary["label"].map(lambda label: run.meta["data"]["classes"][int(label)])
+    return f"{words.group_name(group)}, {run.data['classes'][int(label)]}"
 
 
 def _smooth(table: pd.DataFrame, cell: tuple[str, int]) -> pd.DataFrame:

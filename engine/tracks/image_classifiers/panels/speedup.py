@@ -271,7 +271,7 @@ def _is_far(table: pd.DataFrame) -> bool:
 
 
 def _wrong(run: Run, row: Values) -> str:
-    trials = phrasing.count(int(run.meta["request"]["trials"]), "trial")
+    trials = phrasing.count(int(run.request["trials"]), "trial")
     return f"{int(row['degenerate'])} of {trials} predict{'s' * (row['degenerate'] == 1)} one class"
 
 

@@ -48,9 +48,9 @@ def given(run: Run, args: argparse.Namespace) -> Values:
 
 def _of_mask(run: Run, path: str) -> list[str]:
     record = read_mask(path)
-    model: Any = SimpleNamespace(**run.meta["model"])
+    model: Any = SimpleNamespace(**run.model)
     check_mask_fits(record, model)
-    ablation = run.meta["request"].get("ablation", "zero")
+    ablation = run.request.get("ablation", "zero")
     if bool(record.means) != (ablation == "mean"):
         what = (
             f"sets heads to {'their means' if record.means else 'zero'}; in this audit they are set"
@@ -60,7 +60,7 @@ def _of_mask(run: Run, path: str) -> list[str]:
     return [f"{layer}.{head}" for layer, head in record.units]
 
 
-def said(answer: dict[str, Any], shown: bool) -> tuple[Values, str]:
+def said(answer: Values, shown: bool) -> tuple[Values, str]:
     """The answer as value and as text; what models wrote is left out unless `shown`."""
     if not shown:
         answer = {**answer, "rows": [_hidden(row) for row in answer["rows"]]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from engine.audit.command_line import json_flag
+from engine.audit.command_line import command
 from engine.core.types import Values
 from engine.tracks.language_models.selection.base import RULES
 
@@ -22,8 +22,7 @@ def add(commands: Any) -> None:
     )
     said = "heads tied at the boundary of γ: the lower index is protected, or none as published"
     parser.add_argument("--ties", choices=RULES, default=RULES[0], help=said)
-    json_flag(parser)
-    parser.set_defaults(run=run)
+    command(parser, run, store=False)
 
 
 def run(args: argparse.Namespace) -> tuple[Values, str]:
@@ -34,7 +33,7 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
     return value, "\n\n".join(_text(model) for model in value.get("models", [value]))
 
 
-def _text(found: dict[str, Any]) -> str:
+def _text(found: Values) -> str:
     seeds = f"{found['seeds']} seeds" if found["seeds"] else "means over seeds"
     lines = [f"{found['model']}: {found['n_heads']} heads, {seeds}"]
     for axis, row in found["correlation"].items():

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from engine.audit.command_line import json_flag
+from engine.audit.command_line import command
 from engine.core.files import json_able
 from engine.core.types import Values
 
@@ -29,8 +29,7 @@ def add(commands: Any) -> None:
         metavar="FILE",
         help="CSV with test_case, label_gold (hateful, non-hateful), target_ident",
     )
-    json_flag(parser)
-    parser.set_defaults(run=run)
+    command(parser, run, store=False)
 
 
 def run(args: argparse.Namespace) -> tuple[Values, str]:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from engine.audit.command_line import json_flag, store_of, store_option, stores_of
+from engine.audit.command_line import command, store_of, stores_of
 from engine.core import words
 from engine.core.errors import Fault, RequestError, each, refusal, unknown
 from engine.core.files import explained, json_able
@@ -50,9 +50,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--texts", type=int, default=200, metavar="N", help="how many to draw (default: 200)"
     )
-    store_option(parser)
-    json_flag(parser)
-    parser.set_defaults(run=run)
+    command(parser, run)
 
 
 def run(args: argparse.Namespace) -> tuple[Values, str]:
@@ -87,7 +85,7 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
 
 def _asked(args: argparse.Namespace, run: Run) -> tuple[str, str]:
     """The variant and the axis that the words name, else those that the run's pages open on."""
-    axes = run.meta["request"]["axes"]
+    axes = run.request["axes"]
     if args.axis not in (None, *axes):
         raise RequestError(unknown("--axis", args.axis, axes))
     choice = default_choice(run, args.axis, args.variant)

@@ -10,11 +10,10 @@ from typing import Any
 from engine.audit.command_line import (
     add_options,
     checked,
-    json_flag,
+    command,
     memory_option,
     request_of,
     store_of,
-    store_option,
 )
 from engine.audit.fields import fields_of
 from engine.core.files import json_able
@@ -27,9 +26,7 @@ def add(commands: Any) -> None:
     parser = commands.add_parser("predict", help="predict time and precision of an audit")
     add_options(parser, fields_of(AuditRequest))
     memory_option(parser)
-    store_option(parser)
-    json_flag(parser)
-    parser.set_defaults(run=run)
+    command(parser, run)
 
 
 def run(args: argparse.Namespace) -> tuple[Values, str]:

@@ -6,7 +6,7 @@ import argparse
 import math
 from typing import Any
 
-from engine.audit.command_line import Ticker, json_flag, store_of, store_option, stores_of
+from engine.audit.command_line import Ticker, command, store_of, stores_of
 from engine.core.files import in_full, json_able
 from engine.core.types import Hooks, Values
 from engine.report.tracks import track_of
@@ -36,9 +36,7 @@ def add(commands: Any) -> None:
         metavar="N",
         help=f"random cuts (default: {ELSEWHERE})",
     )
-    store_option(parser)
-    json_flag(parser)
-    parser.set_defaults(run=run)
+    command(parser, run)
 
 
 def run(args: argparse.Namespace) -> tuple[Values, str]:
@@ -46,7 +44,7 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
     from engine.tracks.language_models.growing import Ask, transfer  # loads torch
 
     before = find_run(args.id, stores_of(args))
-    asked, bench = before.meta["request"], track_of(before).bench
+    asked, bench = before.request, track_of(before).bench
     units = bench.units(before, args.heads) if bench and args.heads else ()
     name, equals, path = (args.benchmark or "").partition("=")
     ask = Ask(

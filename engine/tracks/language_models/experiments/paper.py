@@ -142,7 +142,7 @@ class HeadExperiment(Experiment):
         for run in runs:
             unlike = unlike_paper(run, self.models)
             for one in self.reads(run):
-                yield replace(one, what=f"{run.meta['model']['name']}: {one.what}", differs=unlike)
+                yield replace(one, what=f"{run.model['name']}: {one.what}", differs=unlike)
 
     def panels(
         self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False
@@ -153,7 +153,7 @@ class HeadExperiment(Experiment):
 
 def unlike_paper(run: Run, models: Sequence[str]) -> str:
     """What a run does not share with the paper."""
-    meta, request = run.meta, run.meta["request"]
+    meta, request = run.meta, run.request
     model, prompts = meta["model"]["name"], meta["prompts"]["name"]
     is_holistic = "holistic" in prompts.casefold() or meta["prompts"].get(
         "own_split"
@@ -190,7 +190,7 @@ def unlike_paper(run: Run, models: Sequence[str]) -> str:
 
 def _aim(run: Run) -> str:
     """The axis that the paper cuts for, where the run has it."""
-    axes = run.meta["request"]["axes"]
+    axes = run.request["axes"]
     return GENDER if GENDER in axes else axes[0]
 
 
@@ -210,21 +210,21 @@ def gender_changes(run: Run) -> Iterator[Finding]:
             PAPER_GAMMA,
             "Experiment 1",
             float(gamma),
-            seeds=run.meta["request"]["seeds"],
+            seeds=run.request["seeds"],
         )
     yield from changes(run, (GENDER, ""))
 
 
 def other_axes(run: Run) -> Iterator[Finding]:
     """Fig. 5: what every cut for gender does to the bias of the other axes, and to perplexity."""
-    axes = run.meta["request"]["axes"]
+    axes = run.request["axes"]
     yield from changes(run, (*(axis for axis in axes if axis != GENDER), ""))
 
 
 def changes(run: Run, axes: tuple[str, ...]) -> Iterator[Finding]:
     """Per cent of the dense value; axis "": perplexity. Of random cuts the first only."""
     results = run.table("results")
-    tests, reading = results[results["split"] == TEST], run.meta["request"]["reading"]
+    tests, reading = results[results["split"] == TEST], run.request["reading"]
     seeds = seeds_drawn(run.meta)
     for axis in axes:
         metric = f"bias:{reading}" if axis else "perplexity"
@@ -253,7 +253,7 @@ def draw_aimed(run: Run, choice: Choice) -> Iterator[Panel]:
 def draw_elsewhere(run: Run, choice: Choice) -> Iterator[Panel]:
     """Fig. 5: bias of every other axis and perplexity along the share of heads cut, in per cent and
     as levels."""
-    for axis in run.meta["request"]["axes"]:
+    for axis in run.request["axes"]:
         if axis != choice.axis:
             yield changes_in_per_cent(run, replace(choice, measured_axis=axis))
             yield bias_along_sparsity(run, replace(choice, measured_axis=axis))
@@ -320,11 +320,9 @@ class ScoresExperiment(Experiment):
 
     def read(self, runs: Sequence[Run], ask: ExperimentAsk) -> Iterator[Finding]:
         for run in runs:
-            found = self.reads(wide_scores(run), int(run.meta["request"]["seeds"]))
+            found = self.reads(wide_scores(run), int(run.request["seeds"]))
             unlike = unlike_paper(run, self.models)
-            yield from (
-                _of(run.meta["model"]["name"], replace(one, differs=unlike)) for one in found
-            )
+            yield from (_of(run.model["name"], replace(one, differs=unlike)) for one in found)
         for scores in self._scores(ask):
             yield from (
                 _of(scores.model, one) for one in self.reads(scores.wide(), scores.seeds or NAN)

@@ -91,7 +91,7 @@ def chance(run: Run, choice: Choice) -> Chance | None:
     """
     if (
         choice.measured != choice.axis
-        or choice.reading != run.meta["request"]["reading"]
+        or choice.reading != run.request["reading"]
         or not choice.level
     ):
         return None
@@ -117,7 +117,7 @@ def _said(run: Run, rows: pd.DataFrame, variant: Values, every: pd.DataFrame) ->
     below, n, p, q = every.loc[variant["variant"], ["sum", "size", "p", "q"]]
     beaten, n = int(n) - int(below), int(n)
     doubt = f"{n} are too few to rule out luck" if beaten == n else "luck alone may give that"
-    searched = run.meta["request"]["gamma"] == SEARCH
+    searched = run.request["gamma"] == SEARCH
     alike = not searched or ("searched" in rows and bool(rows["searched"].all()))
     verdict = "better than chance" if q <= LEVEL and alike else f"but {doubt}"
     at = "each at its own γ" if searched and alike else f"γ = {variant['gamma']:g}"

@@ -117,20 +117,21 @@ def method_agreement(run: Run, choice: Choice) -> Panel:
     return Panel("method_agreement", question, answer, figure, table, note)
 
 
-def top_heads(run: Run, choice: Choice, share: float = TOP_SHARE) -> Panel:
+def top_heads(run: Run, choice: Choice) -> Panel:
     """In how many axes each head is among those that add most bias (Fig. 3 of the paper)."""
     wide = wide_scores(run)
     warning = _supported(run, choice, list(wide.columns))
-    heads = int(run.meta["model"]["n_heads"])
+    heads = int(run.model["n_heads"])
     names = {unit: words.head_name(unit // heads, unit % heads) for unit in wide.index}
-    note = f"{words.COUNTING} Top {phrasing.percent(share)} of heads by effect on bias, per axis."
-    return top_panel("top_heads", wide, share, heads, choice, names, note, warning)
+    note = (
+        f"{words.COUNTING} Top {phrasing.percent(TOP_SHARE)} of heads by effect on bias, per axis."
+    )
+    return top_panel("top_heads", wide, heads, choice, names, note, warning)
 
 
 def top_panel(
     key: str,
     wide: pd.DataFrame,
-    share: float,
     n_heads: int,
     choice: Choice,
     names: dict[int, str],
@@ -144,7 +145,7 @@ def top_panel(
         return nothing(key, question, "There are no effects on bias here.")
     from engine.stats import reliability
 
-    chosen = reliability.top_heads(wide, share)
+    chosen = reliability.top_heads(wide, TOP_SHARE)
     counts = pd.Series(reliability.in_axes(chosen)).reindex(wide.index, fill_value=0)
     figure = _count_figure(counts, n_heads, wide.shape[1], choice, names, chosen)
     rows = [
@@ -152,7 +153,7 @@ def top_panel(
         for unit in counts.sort_values(ascending=False, kind="stable").index
         if counts[unit]
     ]
-    top = _top_answer(counts, names, len(wide), wide.shape[1], share)
+    top = _top_answer(counts, names, len(wide), wide.shape[1], TOP_SHARE)
     answer, more = (warning, top) if warning else (top, "")
     return Panel(key, question, answer, figure, pd.DataFrame(rows), note, more=more)
 
@@ -160,7 +161,7 @@ def top_panel(
 def wide_scores(run: Run) -> pd.DataFrame:
     """z_bias, rows = units, columns = axes."""
     columns = {}
-    for axis in run.meta["request"]["axes"]:
+    for axis in run.request["axes"]:
         table = pooled_scores(run, "z_bias", axis)
         if not table.empty and table["value"].notna().any():
             columns[axis] = table.set_index("unit")["value"]
@@ -190,7 +191,7 @@ def published_correlation(scores: PublishedScores, choice: Choice, kind: str = "
     )
 
 
-def published_top_heads(scores: PublishedScores, choice: Choice, share: float = TOP_SHARE) -> Panel:
+def published_top_heads(scores: PublishedScores, choice: Choice) -> Panel:
     """Fig. 3 from imported scores; heads keep the 1-based ids of the files."""
     wide = scores.wide()
     wide.index = wide.index - 1
@@ -202,12 +203,12 @@ def published_top_heads(scores: PublishedScores, choice: Choice, share: float = 
     if not scores.shape:
         names = {unit: f"head {unit + 1}" for unit in wide.index}
     note = (
-        f"{scores.model}: ids count heads from 1, as in the files. Top {phrasing.percent(share)}"
-        " per axis; imported."
+        f"{scores.model}: ids count heads from 1, as in the files. Top"
+        f" {phrasing.percent(TOP_SHARE)} per axis; imported."
     )
     if not scores.shape:
         note += f" The shape of this model is not known: rows of {heads}, not layers."
-    return top_panel("published_top_heads", wide, share, heads, choice, names, note)
+    return top_panel("published_top_heads", wide, heads, choice, names, note)
 
 
 def _pair_answer(matrix: pd.DataFrame, rest: pd.DataFrame, kind: str) -> str:

@@ -47,7 +47,7 @@ def head_card(run: Run, choice: Choice, unit: int) -> Panel:
     """The head's effects on bias with intervals, one row per axis; the table says the rest in
     words."""
     prove_head(run, unit)
-    per_layer = int(run.meta["model"]["n_heads"])
+    per_layer = int(run.model["n_heads"])
     question = f"What does {words.head_name(unit // per_layer, unit % per_layer)} do?"
     effects = effects_of(run, unit)
     ranked = effects.dropna(subset="value")
@@ -67,9 +67,7 @@ def by_rank(run: Run, choice: Choice) -> tuple[int, ...]:
 def effects_of(run: Run, unit: int) -> pd.DataFrame:
     """The head's effect on the bias of every axis, in the order of the request; NaN where none was
     ranked."""
-    found = [
-        pooled_scores(run, "z_bias", axis).assign(axis=axis) for axis in run.meta["request"]["axes"]
-    ]
+    found = [pooled_scores(run, "z_bias", axis).assign(axis=axis) for axis in run.request["axes"]]
     rows = pd.concat([table[table["unit"] == unit] for table in found])
     return rows.reindex(columns=["axis", "value", "low", "high", "q", "estimator", "note"])
 

@@ -303,7 +303,7 @@ def _gamma_said(run: Run, choice: Choice) -> str:
 
 
 def _note(run: Run, table: pd.DataFrame, score: str) -> str:
-    meta, seeds = run.meta["request"], int(table["seeds"].max())
+    meta, seeds = run.request, int(table["seeds"].max())
     parts = [words.COUNTING]
     if score == "z_bias":
         n = table["n"].max()
@@ -372,7 +372,7 @@ def _limit(run: Run, table: pd.DataFrame, score: str) -> float:
 
 def _mark(run: Run) -> int:
     """Size of a mark that stays inside its cell on a narrow screen."""
-    heads = int(run.meta["model"]["n_heads"])
+    heads = int(run.model["n_heads"])
     return int(max(4, min(13, 200 / heads)))
 
 

@@ -42,7 +42,7 @@ def opinions(run: Run, choice: Choice) -> pd.DataFrame:
     metric, variant = f"bias:{choice.reading}", lookup.variant_of(run, choice)["variant"]
     table = lookup.frame(run, "opinions")
     rows = []
-    for axis in run.meta["request"]["axes"]:
+    for axis in run.request["axes"]:
         there = (lookup.result(run, name, metric, axis) for name in (variant, "dense"))
         found = {run.meta["judge"]["name"]: tuple(there)}
         mine = where(table, axis=axis, metric=metric)

@@ -74,7 +74,7 @@ def run_repeats(run: Run, choice: Choice) -> Panel:
     """ICC of one seed per axis, over all heads and over those with small effects."""
     question = "If the scores were taken once more, would they come out the same?"
     rows = []
-    for axis in run.meta["request"]["axes"]:
+    for axis in run.request["axes"]:
         rows += [
             row_of(words.axis_name(axis), name, repeats_of(part))
             for name, part in parts_of(run, choice, axis)
@@ -119,7 +119,7 @@ def seed_scatter(run: Run, choice: Choice) -> Panel:
     first, second = table.columns[:2]
     r = table[first].corr(table[second])
     found = repeats_of(table, choice.level or 0.2)
-    heads, titles = int(run.meta["model"]["n_heads"]), (f"seed {first}", f"seed {second}")
+    heads, titles = int(run.model["n_heads"]), (f"seed {first}", f"seed {second}")
     drawn = pd.DataFrame({"unit": table.index, "x": table[first].values, "y": table[second].values})
     hover = hovers(
         drawn,

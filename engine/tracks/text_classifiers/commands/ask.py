@@ -23,7 +23,7 @@ def given(run: Run, args: argparse.Namespace) -> Values:
     return {"text": args.text, **({"second": args.second} if args.second else {})}
 
 
-def said(answer: dict[str, Any], shown: bool) -> tuple[Values, str]:
+def said(answer: Values, shown: bool) -> tuple[Values, str]:
     """The answer as value and as text. All words are the user's own, so nothing is hidden."""
     lines = [
         f"{answer['cut']}, {phrasing.count(len(answer['heads']), 'head')} off",

@@ -10,16 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from engine.audit.command_line import (
-    Ticker,
-    executor_of,
-    json_flag,
-    ray_option,
-    store_of,
-    store_option,
-    stores_of,
-)
-from engine.core.errors import Fault, RequestError
+from engine.audit.command_line import Ticker, command, executor_of, store_of, stores_of
+from engine.core.errors import refusal
 from engine.core.files import json_able, writable, write_whole
 from engine.core.types import Hooks, Values
 from engine.report.bundle import write_csv
@@ -65,10 +57,7 @@ def add(commands: Any) -> None:
             "opens offline (FILE.html)"
         ),
     )
-    ray_option(parser)
-    store_option(parser)
-    json_flag(parser)
-    parser.set_defaults(run=run)
+    command(parser, run, ray=True)
 
 
 def run(args: argparse.Namespace) -> tuple[Values, str]:
@@ -81,9 +70,7 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
     )  # late: it loads torch
 
     if args.out and not writable(Path(args.out)):
-        raise RequestError(
-            Fault("--out", f"{args.out} cannot be written.", "Choose another place.")
-        )
+        raise refusal("--out", f"{args.out} cannot be written.", "Choose another place.")
     ask, runs = Ask(args.method, args.sparsity, args.random_masks, args.quick), _runs(args)
     table = universal(runs, ask, store_of(args), Hooks(Ticker()), executor_of(args))
     found = universal_masks(table)

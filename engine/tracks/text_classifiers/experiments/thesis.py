@@ -136,7 +136,7 @@ class TicketExperiment(Experiment):
 
     def read(self, runs: Sequence[Run], ask: ExperimentAsk) -> Iterator[Finding]:
         for run in runs:
-            unlike, name = unlike_thesis(run, self.tasks), run.meta["data"]["name"]
+            unlike, name = unlike_thesis(run, self.tasks), run.data["name"]
             yield from (
                 replace(
                     one,
@@ -157,7 +157,7 @@ class TicketExperiment(Experiment):
 
 def task_of(run: Run) -> str:
     """The key of the GLUE task whose printed numbers a run is laid beside."""
-    key = key_of_name(run.meta["data"]["name"])
+    key = key_of_name(run.data["name"])
     return key if key in GLUE_TASKS else STANDS_FOR
 
 
@@ -256,7 +256,7 @@ def near(
 def against_michel(run: Run, share: float) -> Iterator[Finding]:
     """Conductance minus Michel's score in single scoring, at the share nearest to the table's."""
     table = run.table("arm_differences")
-    mine = where(table, axis="", metric=run.meta["data"]["metric"], other="michel")
+    mine = where(table, axis="", metric=run.data["metric"], other="michel")
     mine = mine[mine["base"].eq("once") & mine["score"].eq("conductance")]
     if len(mine):
         row = mine.loc[(mine["sparsity"] - share).abs().idxmin()].to_dict()
@@ -286,17 +286,17 @@ def _arm(method: str) -> str:
 
 def _measured(run: Run, variant: Values, **printed: Any) -> Finding:
     cut = "" if variant["method"] == FULL else f", {100 * variant['sparsity']:g} % cut"
-    said = f"{run.meta['data']['metric']}, {_arm(variant['method'])}{cut}"
+    said = f"{run.data['metric']}, {_arm(variant['method'])}{cut}"
     return finding(said, _row(run, variant["variant"]), _seeds(run), **printed)
 
 
 def _row(run: Run, variant: str) -> Values:
     """The task's metric of a variant on all test texts."""
-    return lookup.result(run, variant, run.meta["data"]["metric"]) or {}
+    return lookup.result(run, variant, run.data["metric"]) or {}
 
 
 def _seeds(run: Run) -> float:
-    return float(run.meta["request"]["trials"])
+    return float(run.request["trials"])
 
 
 IN_RANGE = {"sst2": 0.0486}
@@ -321,7 +321,7 @@ def in_range(run: Run) -> Iterator[Finding]:
                 "Sec. 6.5.2" if printed == printed else "",
                 share,
                 n=len(table),
-                seeds=run.meta["request"]["trials"],
+                seeds=run.request["trials"],
             )
 
 

@@ -147,15 +147,17 @@ class TextCost(EachAlone):
             dense.device,
             context.hooks.check,
         )
-        row = {"parameters": small.n_parameters, "bytes": _bytes(small), **latency_row(own, whole)}
+        row = {
+            "parameters": small.n_parameters,
+            "bytes": sum(
+                value.numel() * value.element_size() for value in small.model.parameters()
+            ),
+            **latency_row(own, whole),
+        }
         return pd.DataFrame([row | _agreement(context, shard, small)])
 
     def size(self, context: TextContext, shard: TextShard) -> float:
         return 2.0 * REPEATS * BATCH
-
-
-def _bytes(classifier: TextClassifier) -> int:
-    return sum(value.numel() * value.element_size() for value in classifier.model.parameters())
 
 
 def _agreement(

@@ -74,7 +74,7 @@ def bench_map(run: Run, choice: Choice, off: Units) -> Panel:
 def _alone(run: Run, found: Known | None, axis: str) -> pd.DataFrame:
     """A row per head: what silencing it alone is predicted to do, and what it was measured to cost
     where it was."""
-    n_heads, units = int(run.meta["model"]["n_heads"]), np.arange(run.n_units)
+    n_heads, units = int(run.model["n_heads"]), np.arange(run.n_units)
     table = pd.DataFrame({"unit": units, "layer": units // n_heads, "head": units % n_heads})
     if found is None:
         return table.assign(**{"change of gap": np.nan})

@@ -480,7 +480,7 @@ def borkan(run: Run, choice: Choice) -> Panel:
     table = pd.concat(
         [shown(run, part).assign(measure=_name(metric)) for metric, part in found.items()]
     )
-    positive = run.meta["data"]["classes"][1]
+    positive = run.data["classes"][1]
     note = lookup.caveat(run, None, more=f"Positive: {words.quoted(positive)}. {_definitions()}")
     answer, more = _groups_answer(run, choice)
     return Panel(KEY, question, answer, None, table, note, parts, more=more)
@@ -550,7 +550,7 @@ def _groups_answer(run: Run, choice: Choice) -> tuple[str, str]:
 
 def _sides(metric: str, run: Run) -> tuple[str, str, str, str]:
     """Its own class, where that is rightly ranked, the other's class, and where it is wrongly."""
-    negative, positive = map(words.quoted, run.meta["data"]["classes"])
+    negative, positive = map(words.quoted, run.data["classes"])
     if metric == "bpsn_auc":
         return negative, "below", positive, "above"
     return positive, "above", negative, "below"

@@ -89,7 +89,7 @@ def row_of(run: Run, text_id: str, stage: str, layer: int, head: int) -> Values 
 
 def _seed(run: Run) -> str:
     """Which seed's maps are kept, in a sentence."""
-    return f"Maps of seed {int(run.meta['request'].get('first_seed') or 0)}, the first, not means."
+    return f"Maps of seed {int(run.request.get('first_seed') or 0)}, the first, not means."
 
 
 def lens_heads(
@@ -101,7 +101,7 @@ def lens_heads(
     rows = _rows(run, text_id, stage) if run.has("lens") else pd.DataFrame()
     if rows.empty:
         return nothing("lens_heads", question, ABSENT)
-    total, heads = run.n_units, int(run.meta["model"]["n_heads"])
+    total, heads = run.n_units, int(run.model["n_heads"])
     values = np.full(total, np.nan)
     values[rows["layer"] * heads + rows["head"]] = rows["correlation"]
     kept = set(rows["layer"] * heads + rows["head"])

@@ -105,7 +105,7 @@ def thesis_tables(run: Run, choice: Choice) -> Panel:
     out here."""
     question = "What does the thesis print, and what came out here?"
     table, levels = printed(), ticket_levels(run)
-    is_mine = table["task"].map(key_of_name) == key_of_name(run.meta["data"]["name"])
+    is_mine = table["task"].map(key_of_name) == key_of_name(run.data["name"])
     ours = levels.reindex(columns=["method", "sparsity", "mean", "std", "full_mean"])
     ours = ours.round({"sparsity": 9}).astype({"sparsity": float})
     both = table.merge(ours, how="left", on=["method", "sparsity"], suffixes=("", "_here"))
@@ -131,7 +131,7 @@ def _named(method: str) -> str:
 
 def _answer(run: Run, table: pd.DataFrame) -> str:
     """How many cells can be held against each other, and how far apart they are."""
-    both, name = table[table["here"].notna()], run.meta["data"]["name"]
+    both, name = table[table["here"].notna()], run.data["name"]
     if both.empty:
         known = key_of_name(name) in set(table["task"].map(key_of_name))
         why = "no arm of it has a printed share" if known else f"{name} is none of its tasks"
@@ -154,7 +154,7 @@ def _differs(run: Run) -> str:
 
 def unlike_thesis(run: Run, tasks: Sequence[str]) -> str:
     """What a run does not share with the thesis, which shows these tasks (keys of GLUE_TASKS)."""
-    meta, request, name = run.meta, run.meta["request"], run.meta["data"]["name"]
+    meta, request, name = run.meta, run.request, run.data["name"]
     near = next(task for task in (key_of_name(name), STANDS_FOR, tasks[0]) if task in tasks)
     task = GLUE_TASKS[near].name
     paper: Mapping[str, object] = {

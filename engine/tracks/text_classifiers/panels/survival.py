@@ -54,7 +54,7 @@ def arm_of(method: str) -> tuple[str, str]:
 
 def task(run: Run) -> Measure:
     """The metric of the run's task."""
-    return Measure(str(run.meta["data"].get("metric") or "accuracy"), per_axis=False, few="texts")
+    return Measure(str(run.data.get("metric") or "accuracy"), per_axis=False, few="texts")
 
 
 def measure_of(run: Run, group: str) -> Measure:
@@ -93,7 +93,7 @@ def proof_said(run: Run) -> str:
 
 def scoring(run: Run, name: str, usual: object) -> object:
     """A setting of conductance as the run was asked for it."""
-    return (run.meta["request"].get("score_settings") or {}).get("conductance", {}).get(name, usual)
+    return (run.request.get("score_settings") or {}).get("conductance", {}).get(name, usual)
 
 
 @remembered("ticket_levels", "variants")
@@ -247,7 +247,7 @@ def units_of(kept: pd.DataFrame) -> list[list[int]]:
 
 def head_said(run: Run, unit: int) -> str:
     """One head in words."""
-    n_heads = int(run.meta["model"]["n_heads"])
+    n_heads = int(run.model["n_heads"])
     return words.head_name(int(unit) // n_heads, int(unit) % n_heads)
 
 
@@ -314,9 +314,9 @@ def survival(run: Run, choice: Choice) -> Panel:
     )
 
 
-def _by_head(run: Run, columns: dict[str, Any]) -> pd.DataFrame:
+def _by_head(run: Run, columns: Values) -> pd.DataFrame:
     """A table with a row per head; the columns are [units] each."""
-    layers, heads = np.divmod(np.arange(run.n_units), int(run.meta["model"]["n_heads"]))
+    layers, heads = np.divmod(np.arange(run.n_units), int(run.model["n_heads"]))
     return pd.DataFrame({"layer": layers, "head": heads, **columns})
 
 
@@ -354,7 +354,7 @@ def _agree(found: SetOverlap, n: int) -> str:
 def _gone(run: Run, share: np.ndarray) -> str:
     """Layers of which no seed keeps a head, in a sentence; share of seeds that keep a head,
     [units]."""
-    heads = int(run.meta["model"]["n_heads"])
+    heads = int(run.model["n_heads"])
     empty = [str(layer) for layer, row in enumerate(share.reshape(-1, heads)) if not row.any()]
     many = "layers" if len(empty) > 1 else "layer"
     return f" No seed keeps a head of {many} {phrasing.listing(empty)}." if empty else ""
@@ -415,11 +415,11 @@ def comparable(run: Run, others: Sequence[Run]) -> list[Run]:
     """Runs on other texts, of the same shape and from the same pre-trained weights; the first of
     each set of texts."""
     names = ("n_layers", "n_heads", "pretrained_hash")
-    mine = [run.meta["model"].get(name) for name in names]
-    found: dict[str, Run] = {run.meta["data"]["digest"]: run}
+    mine = [run.model.get(name) for name in names]
+    found: dict[str, Run] = {run.data["digest"]: run}
     for other in others if mine[-1] else ():
-        if [other.meta["model"].get(name) for name in names] == mine:
-            found.setdefault(other.meta["data"]["digest"], other)
+        if [other.model.get(name) for name in names] == mine:
+            found.setdefault(other.data["digest"], other)
     return list(found.values())[1:]
 
 
@@ -468,7 +468,7 @@ def _kept_of(
     found: dict[str, list[list[int]]] = {}
     without: list[str] = []
     for one in (run, *comparable(run, others)):
-        name, axis = _task_name(one, found), one.meta["request"]["axes"][0]
+        name, axis = _task_name(one, found), one.request["axes"][0]
         known = (
             lookup.levels(one, choice.method, axis) if choice.method in lookup.methods(one) else ()
         )
@@ -480,7 +480,7 @@ def _kept_of(
 
 
 def _task_name(run: Run, taken: Container[str]) -> str:
-    name = str(run.meta["data"]["name"])
+    name = str(run.data["name"])
     longer = (name, f"{name} ({run.meta['title']})", f"{name} ({run.id})")
     return next((one for one in longer if one not in taken), run.id)
 
@@ -490,7 +490,7 @@ def _alone(run: Run, choice: Choice, others: Sequence[Run], without: list[str]) 
         arm, at = words.method_name(choice.method), phrasing.percent(lookup.level_of(run, choice))
         whose = f"Other audits of the same pre-trained weights have no {arm} at {at}"
         return f"{whose}: {phrasing.listing(without)}."
-    if not run.meta["model"].get("pretrained_hash"):
+    if not run.model.get("pretrained_hash"):
         return "This audit has no pre-trained weights, so there is nothing that tasks could share."
     many = phrasing.count(len(others), "other audit")
     why = f"of {many} none is of another task from these" if others else "there is no other audit"
