@@ -91,8 +91,8 @@ METHODS: dict[str, Word] = {
     "diffheads": Word(
         "DiffHeads",
         "Cuts, under FASP's protection, the heads that work on direct answers and rest after "
-        "step-by-step reasoning. On the demo it did not help: over three draws no axis had less bias "
-        "than with FASP. On a real model 13 of 20 random cuts did as well.",
+        "step-by-step reasoning. On the demo it did not help: over three draws no axis had less "
+        "bias than with FASP. On a real model 13 of 20 random cuts did as well.",
     ),
     "bias_only": Word("bias only", "Cuts the heads that add most bias and protects none."),
     "ppl_only": Word(
@@ -331,8 +331,8 @@ def not_supported(method: str, axis: str, why: str) -> str:
 def unread_cue(cue: str, unknown: int, tokens: int) -> str:
     """Said where a model that is to reason cannot read what asks it to."""
     return (
-        f"{unknown} of the {tokens} tokens of “{cue}” are unknown to this model. DiffHeads compares "
-        "its answers with texts behind unknown words, not with reasoning."
+        f"{unknown} of the {tokens} tokens of “{cue}” are unknown to this model. DiffHeads "
+        "compares its answers with texts behind unknown words, not with reasoning."
     )
 
 

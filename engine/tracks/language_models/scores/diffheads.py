@@ -15,8 +15,8 @@ class DiffHeads(ScoreMethod):
         d_h = a_h / Σ a − r_h / Σ r        a_h = mean over texts of |∂ log p(y | x)/∂ξ_h|
 
     x is a prompt. y are the first tokens of the uncut model's own answer, ξ_h is the factor of head
-    h's output. In r_h a cue to think step by step and the reasoning drawn on it stand between x and y.
-    Highest is cut first.
+    h's output. In r_h a cue to think step by step and the reasoning drawn on it stand between x
+    and y. Highest is cut first.
 
     Where this differs from the paper: contributions are to first order, by every path to the
     answer. The same answer is read both times, so its words cannot make the difference. Prompts
