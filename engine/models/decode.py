@@ -70,6 +70,15 @@ def token_rows(tokenizer: Any, texts: Sequence[str], limit: int | None) -> list[
     return rows
 
 
+CUE = " Let's think step by step."
+"""What has a model reason before it answers (Kojima et al. 2022); it begins the answer."""
+
+
+def cue_tokens(tokenizer: Any) -> list[int]:
+    """Token ids of CUE."""
+    return list(tokenizer(CUE, add_special_tokens=False)["input_ids"])
+
+
 @dataclass(frozen=True)
 class Batch:
     """Left-padded prompts. ids, mask, positions: [batch, longest] int64. Positions count real

@@ -402,9 +402,12 @@ def variants_at(run: Run, method: str, axis: str, level: float) -> list[Variant]
         _request(run), methods=(method,), axes=(axis,), sparsities=(level,), gamma=_gamma(run, axis)
     )
     groups = lookup.frame(run, GROUPS) if run.has(GROUPS) else None
-    dense, *found = all_variants(asked, lookup.frame(run, "scores"), total, groups=groups)
+    unsupported = run.meta["scoring"].get("unsupported", {})
+    dense, *found = all_variants(
+        asked, lookup.frame(run, "scores"), total, groups=groups, unsupported=unsupported
+    )
     if not found:
-        what = f"heads for {axis} were not ranked in this audit."
+        what = f"heads for {axis} were {unsupported.get(axis, 'not ranked in this audit')}."
         raise refusal("axis", what, "Choose another method.")
     return found
 

@@ -59,6 +59,7 @@ from engine.tracks.language_models.request_checks import (
     faults_against,
     lost_groups,
     others_of,
+    unread_cue,
 )
 from engine.tracks.language_models.scores.base import ScoreMethod, estimators, method_for, with_used
 from engine.tracks.language_models.selection.base import (
@@ -252,7 +253,7 @@ class AuditRequest(Request):
         metavar="METHOD",
         where="method",
         known=_ordered_methods,
-        help="may be given several times (default: all that choose heads but annealed)",
+        help="may be given several times (default: FASP and its baselines)",
         section=HOW,
         label="Methods",
         named=method_name,
@@ -654,6 +655,7 @@ class PromptPlan(Plan):
         kinds = {scored_benchmarks()[one.name].measured_by for one in self.benchmarks}
         asked = {
             "divergence": bool(made or self.request.against),
+            "answers_reasoned": "diffheads" in chosen,
             "task_scores": "task_scores" in kinds,
             "choice_logps": "choice_logps" in kinds,
         }
@@ -722,6 +724,7 @@ def validate(request: AuditRequest, text: Corpus | None = None) -> PromptPlan:
     if faults or prompts is None or corpus is None or model is None:
         raise RequestError(list(dict.fromkeys(faults)))
     cut = cut_prompts(*read)
+    cut += unread_cue(read[0]) if "diffheads" in request.methods else ()
     return PromptPlan(request, prompts, corpus, model, judge, benchmarks, others, cut=cut)
 
 

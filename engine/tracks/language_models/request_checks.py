@@ -17,8 +17,8 @@ from engine.core.errors import Fault, RequestError
 from engine.core.files import in_full
 from engine.core.types import Corpus, PromptSet
 from engine.core.words import axis_name
+from engine.tracks.language_models import words
 from engine.tracks.language_models.perplexity import LONGEST, published_length
-from engine.tracks.language_models.words import AGAINST_PREFIX
 
 MUCH = 20_000
 """Characters of the text for perplexity that both tokenizers cut."""
@@ -51,7 +51,7 @@ def methods_of(others: Iterable[Any]) -> list[str]:
         end if end and ends.count(end) == 1 else f"{end or 'model'}-{one.weight_hash[:6]}"
         for end, one in zip(ends, others, strict=True)
     ]
-    return [f"{AGAINST_PREFIX}{name}" for name in own]
+    return [f"{words.AGAINST_PREFIX}{name}" for name in own]
 
 
 def saved_by(other: Any, model: Any) -> float:
@@ -188,6 +188,15 @@ def cut_prompts(
                 " tokens: their ends are not read. More prompt tokens keep them."
             )
     return tuple(said)
+
+
+def unread_cue(tokenizer: Any) -> tuple[str, ...]:
+    """A sentence where the tokenizer has no tokens for words of the cue to reason, else none."""
+    from engine.models.decode import CUE, cue_tokens
+
+    ids = cue_tokens(tokenizer)
+    unknown = ids.count(tokenizer.unk_token_id)
+    return (words.unread_cue(CUE.strip(), unknown, len(ids)),) if unknown else ()
 
 
 def _fault(axis: str, names: dict[str, int], limit: int | None) -> Fault:

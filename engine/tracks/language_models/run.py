@@ -22,6 +22,7 @@ from engine.surgery.named import mask_of
 from engine.tracks.language_models import arms, words
 from engine.tracks.language_models.arms import arm_variants, unreached
 from engine.tracks.language_models.benchmark_tables import measured_benchmarks
+from engine.tracks.language_models.bias import null_band
 from engine.tracks.language_models.bias_intervals import UNUSABLE
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.controls import (
@@ -32,14 +33,15 @@ from engine.tracks.language_models.controls import (
     until_drawn,
     with_measuring,
 )
-from engine.tracks.language_models.effects import head_groups
+from engine.tracks.language_models.effects import AxisData, head_groups
 from engine.tracks.language_models.evidence import DRAWN, drawn_of, looks, power_of
 from engine.tracks.language_models.evidence import said as said_drawn
 from engine.tracks.language_models.opening import Audit, open_audit
 from engine.tracks.language_models.predict import prediction
 from engine.tracks.language_models.request import SEARCH, AuditRequest, prompt_plan_of, validate
+from engine.tracks.language_models.scores import auto
 from engine.tracks.language_models.scores.base import ScoreMethod, no_scores
-from engine.tracks.language_models.selection.base import critical_heads
+from engine.tracks.language_models.selection.base import critical_heads, selection_method
 from engine.tracks.language_models.tables import TEST, VALIDATION, Measured, wanted_shards
 from engine.tracks.language_models.variants import (
     DENSE,
@@ -199,7 +201,9 @@ def choose_variants(
     """Every variant, with γ* chosen on validation where it is searched, and γ per axis."""
     request = audit.request
     shape = shape_of(audit.context.lm.model.config) if request.deployable else None
-    variants = all_variants(request, scores, audit.job.total, shape, groups)
+    if unsupported := unsupported_axes(audit):
+        audit.scoring["unsupported"] = unsupported
+    variants = all_variants(request, scores, audit.job.total, shape, groups, unsupported)
     if request.gamma != SEARCH:
         return variants, {axis: float(request.gamma) for axis in request.axes}
     audit.finish("search γ", search_shards(request, variants))
@@ -207,6 +211,23 @@ def choose_variants(
     audit.scoring["gamma"] = {axis: search.to_dict() for axis, search in found.items()}
     gammas = {axis: search.chosen for axis, search in found.items()}
     return with_gamma(variants, gammas), gammas
+
+
+def unsupported_axes(audit: Audit) -> dict[str, str]:
+    """Why an axis supports no ranking, by axis; none where no method asks for one that is."""
+    request, job = audit.request, audit.job
+    if not _needing_support(request):
+        return {}
+    found = {axis: said["note"] for axis, said in audit.scoring.get("z_bias", {}).items()}
+    for axis in set(request.axes).difference(found):
+        band = null_band(AxisData(job, axis).table, job.reading, auto.NULL_DRAWS)
+        is_plain = auto.stands_out(band, looks=1)
+        found[axis] = "" if is_plain else auto.not_ranked(band, len(job.seeds), looks=1)
+    return {axis: found[axis] for axis in request.axes if found[axis]}
+
+
+def _needing_support(request: AuditRequest) -> list[str]:
+    return [name for name in request.selections if selection_method(name).needs_support]
 
 
 def measure(audit: Audit, variants: Sequence[Variant]) -> dict[str, pd.DataFrame]:
@@ -276,6 +297,11 @@ def run_meta(
             *warnings_of(request, tables, plan.model.vocab_size),
             *unusable(tables),
             *not_ranked(audit.scoring),
+            *(
+                words.not_supported(name, axis, why)
+                for name in _needing_support(request)
+                for axis, why in audit.scoring.get("unsupported", {}).items()
+            ),
             *([] if _scores_bias(request) else [words.not_scored()]),
             *([said_drawn(drawn, axis_name(drawn[DRAWN]["axis"]))] if drawn else []),
         ],

@@ -4,7 +4,7 @@ has one."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -95,18 +95,22 @@ def all_variants(
     total: int,
     shape: Shape | None = None,
     groups: pd.DataFrame | None = None,
+    unsupported: Collection[str] = (),
 ) -> list[Variant]:
     """The dense model and every variant, γ candidates included (not yet chosen where γ is
     searched).
 
     shape: how the heads lie, for the cuts that any loader can read; without it there are none of
-    these. groups: the table `head_groups`, where it is known.
+    these. groups: the table `head_groups`, where it is known. unsupported: axes whose dense bias
+    does not stand out, on which methods that need that build nothing.
     """
     found = [dense_variant()]
     for name in request.selections:
         method = selection_method(name)
         for axis in request.axes if method.per_axis else ("",):
             vectors = score_vectors(scores, axis)
+            if method.needs_support and axis in unsupported:
+                continue  # the run's warnings say why
             if any(np.isnan(vectors[name]).any() for name in method.needs):
                 continue  # heads of this axis were not ranked (the run's warnings say why)
             effects = None if groups is None else GroupEffects.of(groups, axis, request.reading)

@@ -88,6 +88,12 @@ METHODS: dict[str, Word] = {
         "predicted bias. On the demo it did not help: over five draws no axis had less bias "
         "than with FASP.",
     ),
+    "diffheads": Word(
+        "DiffHeads",
+        "Cuts, under FASP's protection, the heads that work on direct answers and rest after "
+        "step-by-step reasoning. On the demo it did not help: over three draws no axis had less "
+        "bias than with FASP. On a real model 13 of 20 random cuts did as well.",
+    ),
     "bias_only": Word("bias only", "Cuts the heads that add most bias and protects none."),
     "ppl_only": Word(
         "perplexity only", "Cuts the heads whose removal costs least perplexity; ignores bias."
@@ -251,6 +257,11 @@ SCORES: dict[str, Word] = {
         "sensitivity",
         "Mean absolute gradient of the loss on the head's gate, normalised per layer.",
     ),
+    "diffheads": Word(
+        "direct-answer activity",
+        "A head's share of all heads' effect on the model's own answers, minus that share after "
+        "step-by-step reasoning.",
+    ),
     "random": Word("random number", "A seeded random number; no information."),
 }
 
@@ -306,6 +317,22 @@ def null_warning(axis: str, bias: float, null_high: float, n: int, is_scored: bo
     return (
         f"{AXES.get(axis, axis)}: the dense model's bias of {bias:.3f} ({n} prompts) is inside its"
         f" null band (up to {null_high:.3f} when labels are exchanged within templates). {means}"
+    )
+
+
+def not_supported(method: str, axis: str, why: str) -> str:
+    """Said where a method builds nothing, because an axis supports no ranking."""
+    return (
+        f"{axis_name(axis)}: {METHODS[method].name} cuts nothing, for its heads are {why}. Ask for "
+        "more prompts, or leave the method out."
+    )
+
+
+def unread_cue(cue: str, unknown: int, tokens: int) -> str:
+    """Said where a model that is to reason cannot read what asks it to."""
+    return (
+        f"{unknown} of the {tokens} tokens of “{cue}” are unknown to this model. DiffHeads "
+        "compares its answers with texts behind unknown words, not with reasoning."
     )
 
 
@@ -580,6 +607,7 @@ SETTINGS: dict[str, str] = {
 LOOKS: dict[str, Look] = {
     "fasp": ("#0072B2", "#56B4E9", "circle", "solid"),
     "annealed": ("#6B4C9A", "#B79AE0", "pentagon", "solid"),
+    "diffheads": ("#A0522D", "#E2A57E", "star-diamond", "solid"),
     "bias_only": ("#882255", "#D46A98", "square", "solid"),
     "ppl_only": ("#2F8FCB", "#0093E0", "star", "solid"),
     "magnitude": ("#009E73", "#2CC79B", "diamond", "solid"),

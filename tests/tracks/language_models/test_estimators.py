@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
-from engine.core.errors import PruneAuditError, RequestError
+from engine.core.errors import PruneAuditError
 from engine.core.types import POOLED, Corpus, Decoding, HeadMask, PromptSet, Window
 from engine.surgery.heads.mask import gated, masked
 from engine.surgery.heads.prefix import row_gradients, row_logps
@@ -25,6 +25,7 @@ from engine.tracks.language_models.effects import (
     centred,
     codes_of,
     effective_share,
+    gradient_shards,
     gradient_values,
     levels,
     weights,
@@ -130,13 +131,7 @@ def test_reweighted_means_are_the_self_normalised_ones():
     np.testing.assert_allclose(effective_share(weights(logw, codes), codes), share)
 
 
-@pytest.mark.parametrize("name", ["reweight", "gradient", "auto"])
-def test_single_texts_cannot_be_weighed(name, tmp_path):
-    from engine.tracks.language_models.request import validate
-    from tests.tracks.language_models.worlds import world_request
-
-    with pytest.raises(RequestError, match="paired_prompts compares single texts"):
-        validate(world_request(tmp_path, estimator=name, reading="paired_prompts"))
+def test_single_texts_cannot_be_weighed():
     for estimate in (by_reweighting, by_gradient):
         with pytest.raises(PruneAuditError, match="estimator generate"):
             estimate(table_of(), np.zeros((len(table_of()), 2)), "paired_prompts")
@@ -316,6 +311,18 @@ def test_every_method_scores_every_head_and_asks_for_nothing_twice(method):
     pd.testing.assert_frame_equal(finish(job, method), table)
 
 
+def test_direct_answers_count_as_texts_do_and_what_rests_after_reasoning_is_cut_first():
+    job, method = ScoreJob(small_bench(), ("x",), (0,)), method_for("diffheads")
+    (found,) = job.fetch(method.shards(job))
+    (texts,) = job.fetch(gradient_shards(job, "x"))
+    slopes = texts.drop(columns="prompt_id").abs().sum()
+    np.testing.assert_allclose(found["direct"], slopes, rtol=1e-4)
+    share = found[["direct", "reasoned"]] / found[["direct", "reasoned"]].sum()
+    value = finish(job, method)["value"]
+    np.testing.assert_allclose(value, share["direct"] - share["reasoned"], atol=1e-12)
+    assert value.abs().max() > 0.001, "the cue and the reasoning are read"
+
+
 def test_reweighting_comes_close_to_drawing_again():
     job = ScoreJob(small_bench(n=60, new=3), ("x",), (0, 1, 2, 3), n_boot=100)
     whole = finish(job, method_for("z_bias", "generate"))
@@ -352,18 +359,6 @@ def test_batches_and_prompt_order_do_not_matter():
             for prompts in (context.prompts, mixed)
         ]
         np.testing.assert_allclose(tables[0]["value"], tables[1]["value"], atol=1e-6)
-
-
-def test_top_k_cannot_be_reweighted(tmp_path):
-    from engine.tracks.language_models.request import validate
-    from tests.tracks.language_models.worlds import world_request
-
-    with pytest.raises(RequestError, match="top-k"):
-        validate(world_request(tmp_path, estimator="reweight", top_k=5))
-    with pytest.raises(RequestError, match="ess.*from 0 to 1"):
-        validate(world_request(tmp_path, estimator="reweight", estimator_settings={"ess": 2}))
-    with pytest.raises(RequestError, match="Known: cap, ess"):
-        validate(world_request(tmp_path, estimator="reweight", estimator_settings={"es": 0.2}))
 
 
 def test_the_fast_perplexity_is_the_derivative():

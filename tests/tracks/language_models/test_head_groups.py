@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from engine.core.errors import RequestError
 from engine.core.types import POOLED
 from engine.store.runs import Store, where
 from engine.tracks.language_models.bias import combine
 from engine.tracks.language_models.predicted import heads_at
 from engine.tracks.language_models.run import run_audit
+from engine.tracks.language_models.scores import auto
 from tests.tracks.language_models.worlds import world_request
 
 pytestmark = pytest.mark.usefixtures("words_judged")
@@ -23,7 +25,11 @@ pytestmark = pytest.mark.usefixtures("words_judged")
     "estimator",
     ["reweight", *(pytest.param(one, marks=pytest.mark.slow) for one in ("generate", "gradient"))],
 )
-def test_bias_of_the_subgroups_means_with_a_head_off_is_bias_minus_its_effect(tmp_path, estimator):
+def test_bias_of_the_subgroups_means_with_a_head_off_is_bias_minus_its_effect(
+    tmp_path, estimator, monkeypatch
+):
+    """Sets are searched by these means, only where the dense bias stands out (here: above .1)."""
+    monkeypatch.setattr(auto, "stands_out", lambda band, looks: band.value > 0.1)
     run = run_audit(
         world_request(
             tmp_path,
@@ -34,8 +40,12 @@ def test_bias_of_the_subgroups_means_with_a_head_off_is_bias_minus_its_effect(tm
         ),
         Store(tmp_path / "store"),
     )
-    for row in where(run.table("variants"), method="annealed").itertuples():
-        assert json.loads(row.cut) == [*heads_at(run, "annealed", row.target_axis, 0.3)]
+    (row,) = where(run.table("variants"), method="annealed").itertuples()
+    assert json.loads(row.cut) == [*heads_at(run, "annealed", "nationality", 0.3)]
+    why = "religion: annealed cuts nothing, for its heads are not ranked: the dense bias 0.008"
+    assert sum(why in said for said in run.meta["warnings"]) == 1
+    with pytest.raises(RequestError, match="heads for religion were not ranked: the dense bias"):
+        heads_at(run, "annealed", "religion", 0.3)
     table, scores = run.table("head_groups"), run.table("scores")
     effects = where(scores, score="z_bias", seed=POOLED)
     assert len(effects) and set(table["axis"]) == set(effects["axis"])

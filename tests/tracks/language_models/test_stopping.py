@@ -11,7 +11,6 @@ import pytest
 
 from engine.audit.request import Growth
 from engine.audit.verification import verify_run
-from engine.core.errors import RequestError
 from engine.core.types import Hooks
 from engine.store.runs import Run, Store
 from engine.tracks.language_models.evidence import drawn_of, looks, said
@@ -78,20 +77,6 @@ def test_a_request_without_it_is_the_request_it_was(audited):
     assert validate(plain).run_id == audited.run.id
     assert "stop_at" not in plain.identity and looks(plain) == [plain]
     assert [one.seeds for one in looks(replace(plain, seeds=3, stop_at=0.1))] == [1, 2, 3]
-
-
-@pytest.mark.parametrize(
-    "change, what",
-    [
-        ({"stop_at": 0.0}, "stop_at"),
-        ({"stop_at": -1.0}, "stop_at"),
-        ({"stop_at": float("nan")}, "stop_at"),
-        ({"stop_at": 0.1, "seeds": 1}, "one seed is asked for"),
-    ],
-)
-def test_widths_that_are_none(change, what, audited, words_judged_here):
-    with pytest.raises(RequestError, match=what):
-        validate(world_request(audited.folder, **change))
 
 
 def test_the_widest_decides_and_an_interval_that_is_none_is_the_widest():

@@ -12,8 +12,9 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 import pandas as pd
 
-from engine.core.types import Decoding, Values
-from engine.models.decode import Begun, begin, draw_on, prompt_tokens, text_of
+from engine.core.errors import PruneAuditError
+from engine.core.types import Decoding, Values, stream_keys
+from engine.models.decode import Begun, begin, cue_tokens, draw_on, prompt_tokens, text_of
 from engine.models.load_language_model import LanguageModel
 from engine.models.runtime import is_out_of_memory
 from engine.surgery.heads.mask import masked
@@ -357,3 +358,66 @@ class TextGradients(Measurement):
     def size(self, context: PromptContext, shard: Shard) -> float:
         """Reading a text forwards and backwards costs less than drawing and judging it."""
         return 0.6 * len(context.rows(shard.axis, shard.split))
+
+
+# What each head gives the model's own answer, read at once and after reasoning (DiffHeads).
+
+
+ANSWER, REASONED = 8, 24
+"""Tokens of an answer that are read, and of reasoning before it at most."""
+
+
+class AnswersReasoned(Measurement):
+    """Columns: direct, reasoned, n, in unit order. Sums over n texts of |∂ log p(y)/∂ξ_h| at ξ = 1,
+    y the first tokens of the dense model's own answer.
+
+    Reasoned: a cue to think step by step, and what the model draws on it, stand before y.
+    PruneAuditError where the model has no positions for that.
+    """
+
+    name = "answers_reasoned"
+    any_threads = True
+    later = True
+
+    def parts(self, context: PromptContext, shard: Shard) -> Values:
+        return text_parts(context, shard)
+
+    def needs(self, context: PromptContext, shard: Shard) -> list[Shard]:
+        return [dense_texts(shard)]
+
+    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        lm, decoding, texts = context.lm, context.settings.decoding, sampled(context, shards)
+        cue, pairs = cue_tokens(lm.tokenizer), list(zip(texts.rows, texts.first, strict=True))
+        answers = [row[first : first + ANSWER] for row, first in pairs]
+        direct = [row[:first] for row, first in pairs]
+        room = lm.n_positions - max(texts.first) - len(cue) - ANSWER
+        if room < 1:
+            raise PruneAuditError(
+                f"diffheads reads {len(cue) + ANSWER + 1} tokens behind a prompt, and {lm.name} has"
+                f" {lm.n_positions} positions. Leave the method out, or allow fewer prompt tokens."
+            )
+        named = zip(shards, texts.prompt_ids, strict=True)
+        keys = np.concatenate([stream_keys(shard.seed, list(ids)) for shard, ids in named])
+        begun = Begun([[*row, *cue] for row in direct], keys, [[] for _ in direct])
+        short = replace(decoding, max_new_tokens=min(REASONED, room))
+        thoughts = draw_on(lm, begun, short, context.telling)[0]
+        reasoned = [
+            [*row, *(token for token in thought if token not in lm.ends)]
+            for row, thought in zip(begun.prompts, thoughts, strict=True)
+        ]
+        columns = {}
+        for name, before in {"direct": direct, "reasoned": reasoned}.items():
+            rows = [[*row, *answer] for row, answer in zip(before, answers, strict=True)]
+            first = [len(row) for row in before]
+            slopes = row_gradients(lm, rows, first, sampled_from(decoding), context.hooks)[1]
+            columns[name] = np.abs(slopes)
+        return [
+            pd.DataFrame({name: of[place].sum(axis=0) for name, of in columns.items()}).assign(
+                n=place.stop - place.start
+            )
+            for place in texts.places
+        ]
+
+    def size(self, context: PromptContext, shard: Shard) -> float:
+        """Drawing reasoning costs about as much as a text, reading both half as much."""
+        return 1.5 * len(context.rows(shard.axis, shard.split))

@@ -30,6 +30,8 @@ class Annealed(SelectionMethod):
     needs = ("z_bias", "z_ppl")
     per_axis = True
     uses_gamma = True
+    needs_support = True
+    version = 2
 
     def faults(self, reading: str) -> list[Fault]:
         if reading != "paired_prompts":

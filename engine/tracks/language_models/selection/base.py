@@ -80,6 +80,8 @@ class SelectionMethod(ABC):
     per_axis: bool = False
     uses_gamma: bool = False
     uses_seed: bool = False
+    needs_support: bool = False
+    """Whether it builds nothing on an axis whose dense bias does not stand out from chance."""
     breaks_ties: bool = False
     """Whether it takes heads by z_ppl and z_bias as FASP does, where ties can decide."""
 

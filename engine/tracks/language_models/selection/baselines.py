@@ -12,20 +12,23 @@ from engine.tracks.language_models.selection.base import Ballot, SelectionMethod
 
 @dataclass(frozen=True)
 class ByScore(SelectionMethod):
-    """Cut the k heads with the highest score, or the lowest."""
+    """Cut the k heads with the highest score, or the lowest; with `uses_gamma` none that is
+    critical for perplexity."""
 
     name: str
     score: str
     highest: bool
     per_axis: bool = False
+    uses_gamma: bool = False
     version: int = 1
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return (self.score,)
+        return (self.score, "z_ppl") if self.uses_gamma else (self.score,)
 
     def select(self, ballot: Ballot) -> tuple[int, ...]:
-        return best(ballot.scores[self.score], ballot.k, highest=self.highest)
+        kept = ballot.critical if self.uses_gamma else ()
+        return best(ballot.scores[self.score], ballot.k, highest=self.highest, excluded=kept)
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,9 @@ ROWS = (
     # The control FASP's paper lacks: where it does as well, it is the protection (γ) that helps,
     # not the bias score.
     AtRandom("random_noncritical", needs=("z_ppl",), uses_gamma=True),
+    # The heads that work on direct answers only (DiffHeads), under FASP's protection, so that only
+    # the score differs.
+    ByScore("diffheads", "diffheads", highest=True, uses_gamma=True),
     # Whatever else is scored, such as size of weights or sensitivity of the loss.
     *(
         ByScore(one.score, one.score, highest=one.highest_first)
