@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import os
 import re
@@ -10,6 +11,7 @@ import subprocess
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -135,9 +137,17 @@ TABS = 2
 
 
 def _write_images(drawn: Sequence[tuple[str, Panel]], folder: Path) -> list[Path]:
-    """All in one browser, without plotly's second look at every figure: both take longer than
-    drawing."""
+    """All in one browser, whose pages load plotly once: kaleido loads it again after each image,
+    which takes longer than drawing. PruneAuditError where one cannot be drawn."""
     import kaleido
+
+    class Browser(kaleido.Kaleido):
+        async def _return_kaleido_tab(self, tab: Any) -> None:
+            await self.tabs_ready.put(tab)
+
+    async def draw() -> None:
+        async with Browser(n=TABS, mathjax=False) as browser:
+            await browser.write_fig_from_object(wanted, cancel_on_error=True)
 
     written, wanted = [], []
     for name, panel in drawn:
@@ -151,7 +161,8 @@ def _write_images(drawn: Sequence[tuple[str, Panel]], folder: Path) -> list[Path
             opts = {"format": kind, "width": WIDTH, "scale": scale}
             wanted.append({"fig": spec, "path": written[-1], "opts": opts})
     try:
-        kaleido.write_fig_from_object_sync(wanted, kopts={"n": TABS, "mathjax": False})
+        with ThreadPoolExecutor(1) as thread:  # a notebook's own loop may be running in this one
+            thread.submit(lambda: asyncio.run(draw())).result()
     except Exception as error:  # kaleido raises many types of error; a person needs one sentence
         raise PruneAuditError(f"The browser could not draw the charts: {error}") from error
     return written

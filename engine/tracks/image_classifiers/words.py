@@ -22,7 +22,8 @@ NOT_RETRAINED = (
 
 NO_EFFECTS = (
     "No prediction here: scores tell which filters a method would cut, not what the model does "
-    "without them. This audit measured no cut without retraining. It can be measured."
+    "without them. This audit measured no cut without retraining. To see what a filter does to "
+    "each group, switch it off alone and measure it."
 )
 
 METHODS: dict[str, Word] = {

@@ -28,6 +28,7 @@ from engine.tracks.text_classifiers.panels import importance as help
 from engine.tracks.text_classifiers.panels import survival as tickets
 from engine.tracks.text_classifiers.tables import tickets_of
 from tests.builders import changed
+from tests.places import ASSETS
 from tests.tracks.text_classifiers.made_up_run import make_run
 from tests.tracks.text_classifiers.made_up_world import CONSTANT
 
@@ -230,6 +231,10 @@ def test_whether_the_score_helps_is_read_from_the_interval(store, run, tmp_path)
     )
     gone = help.score_difference(changed(run, tmp_path, "arm_differences", None), ONCE)
     assert gone.figure is None and "does not compare" in gone.said
+    embedded = Run(ASSETS / "demo-run" / "runs" / "757c7f0fec289f87")
+    parts = curve.tickets_curve(embedded, Choice("once:conductance", "people", 0.5)).parts
+    room = {(part.layout.height, part.layout.margin.t) for part in parts}
+    assert len(parts) > 1 and len(room) == 1
     every = help.score_difference(store.open("scores"), ONCE)
     assert every.question.endswith("than random choice, Michel or magnitude?")
 

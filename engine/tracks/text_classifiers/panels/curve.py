@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -78,8 +79,11 @@ def tickets_curve(run: Run, choice: Choice, group: str = "") -> Panel:
         return nothing("tickets_curve", question, ABSENT)
     there = set(table["method"])  # sets by hand have no levels
     methods = [method for method in lookup.methods(run) if method in there]
-    scores, room = dict.fromkeys(arm_of(method)[1] for method in methods), _room(table)
+    scores, room = Counter(arm_of(method)[1] for method in methods), _room(table)
     parts = tuple(_column(choice, methods, table, score, measure, room) for score in scores)
+    legend = 10 * max(scores.values())  # two names in a row: each column leaves the same room
+    for part in parts:
+        part.update_layout(height=360 + legend, margin={"t": 44 + legend})
     answer, rest = _answer(run, choice, table, methods, measure)
     shown, note = _readable(table), _note(run, table)
     return Panel("tickets_curve", question, answer, None, shown, note, parts, more=rest)
