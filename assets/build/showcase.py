@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,7 +21,7 @@ import pandas as pd
 from engine.audit import embedded
 from engine.audit.jobs import run_job
 from engine.audit.tracks import track_named
-from engine.store.runs import EMBEDDED, Run, Store, default_root, write_meta
+from engine.store.runs import EMBEDDED, Run, Store, default_root, write_meta, write_tables
 
 MODEL = "SmolLM2-135M-Instruct"
 PROJECT = Path(__file__).resolve().parents[2]
@@ -60,9 +59,9 @@ def judge_request(hatecheck: Path, davidson: Path, store: Path) -> Any:
     """The judge of language models, audited as the text classifier that it is: HateCheck's cases are tested on, and
     heads are scored on 1,500 tweets of Davidson et al. of each class, which the judge was trained on in part."""
     cases, tweets = pd.read_csv(hatecheck), pd.read_csv(davidson)
-    train = pd.DataFrame({"text": tweets["tweet"], "harm": tweets["class"] < 2, "group": ""})
+    train = pd.DataFrame({"text": tweets["tweet"], "harm": tweets["class"] < 2, "identity": ""})
     test = pd.DataFrame({
-        "text": cases["test_case"], "harm": cases["label_gold"] == "hateful", "group": cases["target_ident"].fillna(""),
+        "text": cases["test_case"], "harm": cases["label_gold"] == "hateful", "identity": cases["target_ident"].fillna(""),
     })
     train = train.groupby("harm").sample(1500, random_state=0)
     both = pd.concat([train.assign(split="train"), test.assign(split="test")])
@@ -72,7 +71,7 @@ def judge_request(hatecheck: Path, davidson: Path, store: Path) -> Any:
     return track_named("text_classifiers").part("request")(
         model="judge-minilm",
         data=str(store / "hatecheck.csv"),
-        axes=("group",),
+        axes=("identity",),
         methods=tuple(f"once:{score}" for score in ("conductance", "gradient_x_activation", "michel", "random")),
         sparsities=(0.1, 0.2, 0.4),
         score_texts=200,
@@ -95,6 +94,15 @@ def nowhere(value: Any) -> Any:
     return value.replace(f"{PROJECT}/", "") if isinstance(value, str) else value
 
 
+def withhold(copy: Path, meta: dict[str, Any]) -> None:
+    """Other people's sentences out of a text classifier's audit: the texts are empty, their ids and groups stay, and
+    maps of attention, which hold their words, go."""
+    texts = pd.read_parquet(copy / "texts.parquet").assign(text="", text_b="")
+    meta["tables"] |= write_tables(copy, {"texts": texts})
+    del meta["tables"]["lens"]
+    (copy / "lens.parquet").unlink()
+
+
 def embed(run: Run) -> None:
     """The run without places, in place of other embedded audits of its model."""
     for old in Store(EMBEDDED, read_only=True).list():
@@ -104,6 +112,8 @@ def embed(run: Run) -> None:
         copy = Path(folder) / run.id
         shutil.copytree(run.path, copy)
         meta = nowhere(run.meta)
+        if meta["track"] == "text_classifiers":
+            withhold(copy, meta)
         meta["request"]["restart"] = False
         write_meta(copy, meta, run.rests_on)
         embedded.keep(Run(copy, run.additions))
