@@ -48,6 +48,7 @@ def texts_of(run: KeptRun, label: str) -> list[tuple[str, str]]:
     drawn."""
     table, classes = run.table("texts").sort_values("text_id"), run.model["classes"]
     mine = table[(table["split"] == lookup.REPORTED) & (table["label"] == classes.index(label))]
+    mine = mine[mine["text"] != ""]  # an audit may be handed on without them
     return list(zip(mine["text"].astype(str), mine["text_b"].astype(str), strict=True))
 
 

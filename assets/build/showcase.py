@@ -1,9 +1,10 @@
-"""Audits the real model that the first screen shows, and puts what was found among the embedded audits.
+"""Audits the real models that the app shows, and puts what was found among the embedded audits.
 
     python -m assets.build.showcase --corpus wikitext-2-test.txt --validation-corpus wikitext-2-valid.txt
+    python -m assets.build.showcase --hatecheck hatecheck/test_suite_cases.csv --davidson davidson/labeled_data.csv
 
-`make real` installs the model and its judge; WikiText-2's two files are one's own. Only figures and the model's own texts
-are kept: places on this machine are taken out of what was asked. Killed, it goes on where it was when called again.
+`make real` installs the models; the texts are one's own. Only figures and the model's own texts are kept: places on
+this machine are taken out of what was asked. Killed, it goes on where it was when called again.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ from __future__ import annotations
 import argparse
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pandas as pd
+
 from engine.audit import embedded
 from engine.audit.jobs import run_job
 from engine.audit.tracks import track_named
-from engine.store.runs import EMBEDDED, Run, Store, default_root, write_meta
+from engine.store.runs import EMBEDDED, Run, Store, default_root, write_meta, write_tables
 
 MODEL = "SmolLM2-135M-Instruct"
 PROJECT = Path(__file__).resolve().parents[2]
@@ -53,6 +55,33 @@ def request(corpus: Path, validation: Path, restart: bool = False) -> Any:
     )
 
 
+def judge_request(hatecheck: Path, davidson: Path, store: Path) -> Any:
+    """The judge of language models, audited as the text classifier that it is: HateCheck's cases are tested on, and
+    heads are scored on 1,500 tweets of Davidson et al. of each class, which the judge was trained on in part."""
+    cases, tweets = pd.read_csv(hatecheck), pd.read_csv(davidson)
+    train = pd.DataFrame({"text": tweets["tweet"], "harm": tweets["class"] < 2, "identity": ""})
+    test = pd.DataFrame({
+        "text": cases["test_case"], "harm": cases["label_gold"] == "hateful", "identity": cases["target_ident"].fillna(""),
+    })
+    train = train.groupby("harm").sample(1500, random_state=0)
+    both = pd.concat([train.assign(split="train"), test.assign(split="test")])
+    both["label"] = both.pop("harm").map({True: "harmful", False: "harmless"})
+    store.mkdir(parents=True, exist_ok=True)
+    both.to_csv(store / "hatecheck.csv", index=False)
+    return track_named("text_classifiers").part("request")(
+        model="judge-minilm",
+        data=str(store / "hatecheck.csv"),
+        axes=("identity",),
+        methods=tuple(f"once:{score}" for score in ("conductance", "gradient_x_activation", "michel", "random")),
+        sparsities=(0.1, 0.2, 0.4),
+        score_texts=200,
+        trials=1,
+        max_length=64,
+        random_masks=19,
+        title="judge-minilm: who pays in false alarms",
+    )
+
+
 def nowhere(value: Any) -> Any:
     """The same without places on this machine: paths from the project's folder, or names of files alone."""
     if isinstance(value, dict):
@@ -65,6 +94,15 @@ def nowhere(value: Any) -> Any:
     return value.replace(f"{PROJECT}/", "") if isinstance(value, str) else value
 
 
+def withhold(copy: Path, meta: dict[str, Any]) -> None:
+    """Other people's sentences out of a text classifier's audit: the texts are empty, their ids and groups stay, and
+    maps of attention, which hold their words, go."""
+    texts = pd.read_parquet(copy / "texts.parquet").assign(text="", text_b="")
+    meta["tables"] |= write_tables(copy, {"texts": texts})
+    del meta["tables"]["lens"]
+    (copy / "lens.parquet").unlink()
+
+
 def embed(run: Run) -> None:
     """The run without places, in place of other embedded audits of its model."""
     for old in Store(EMBEDDED, read_only=True).list():
@@ -74,19 +112,28 @@ def embed(run: Run) -> None:
         copy = Path(folder) / run.id
         shutil.copytree(run.path, copy)
         meta = nowhere(run.meta)
+        if meta["track"] == "text_classifiers":
+            withhold(copy, meta)
         meta["request"]["restart"] = False
         write_meta(copy, meta, run.rests_on)
-        embedded.keep(Run(copy))
+        embedded.keep(Run(copy, run.additions))
 
 
 def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Audit the real model that the first screen shows.")
-    parser.add_argument("--corpus", type=Path, required=True, help="WikiText-2's test text")
-    parser.add_argument("--validation-corpus", type=Path, required=True, help="WikiText-2's validation text")
+    parser.add_argument("--corpus", type=Path, help="WikiText-2's test text")
+    parser.add_argument("--validation-corpus", type=Path, help="WikiText-2's validation text")
+    parser.add_argument("--hatecheck", type=Path, help="HateCheck's test_suite_cases.csv: the judge is audited")
+    parser.add_argument("--davidson", type=Path, help="labeled_data.csv of Davidson et al.")
     parser.add_argument("--store", default=default_root(), help="where parts are kept, so that it can be resumed")
     parser.add_argument("--restart", action="store_true", help="begin again although weights or data changed since the last try")
     asked = parser.parse_args(words)
-    wanted = request(asked.corpus, asked.validation_corpus, asked.restart)
+    if asked.hatecheck and asked.davidson:
+        wanted = judge_request(asked.hatecheck, asked.davidson, Path(asked.store))
+    elif asked.corpus and asked.validation_corpus:
+        wanted = request(asked.corpus, asked.validation_corpus, asked.restart)
+    else:
+        parser.error("Give --corpus and --validation-corpus, or --hatecheck and --davidson.")
     embed(run_job(Store(asked.store), wanted, embedded.tell))
 
 

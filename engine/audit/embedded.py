@@ -47,12 +47,16 @@ def embed(request: Any, store: Store) -> None:
 
 
 def keep(run: Run) -> None:
-    """Put a finished run where the app looks for what is embedded, in place of an older one."""
+    """Put a finished run, and what was measured later, where the app looks for what is embedded, in
+    place of an older one."""
     for old in Store(EMBEDDED, read_only=True).ids():
         if _same(Run(EMBEDDED / "runs" / old), run):
             shutil.rmtree(EMBEDDED / "runs" / old)
     with folder_whole(EMBEDDED / "runs" / run.id) as folder:
         shutil.copytree(run.path, folder, dirs_exist_ok=True)
+    for added in run.additions:
+        with folder_whole(EMBEDDED / "additions" / run.id / added.name) as folder:
+            shutil.copytree(added, folder, dirs_exist_ok=True)
     print(f"{EMBEDDED / 'runs' / run.id}")
 
 

@@ -70,7 +70,9 @@ def list_classifiers() -> list[Entry]:
 
 def list_text_classifiers() -> list[Entry]:
     """Embedded text classifiers: encoders with a classification head."""
-    return _embedded(lambda folder: _is_named(folder, "ForSequenceClassification"))
+    return _embedded(
+        lambda folder: _is_named(folder, "ForSequenceClassification") or is_built_on(folder)
+    )
 
 
 def list_judges() -> list[Entry]:

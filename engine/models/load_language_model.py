@@ -27,6 +27,7 @@ from engine.models.checkpoint import (
 from engine.models.completeness import Match, incomplete, loaded, unlike_files
 from engine.models.config_file import hashes_beside, quantisation_of
 from engine.models.gguf_cache import folder_of, gguf_in
+from engine.models.notes import is_built_on, put_together
 from engine.models.runtime import refuse_too_large
 from engine.models.structure.adapter import Decoder, decoder_of
 from engine.models.structure.proofs import proved
@@ -179,7 +180,8 @@ def _nothing_said(*_: Any) -> None:
 
 def fetch(name_or_folder: str | Path, revision: str | None = None) -> tuple[Path, str | None]:
     """The folder that holds a model, and the commit of a hub model. Downloads only safetensors,
-    JSON and vocabulary. A GGUF file is dequantised into a folder once.
+    JSON and vocabulary. A GGUF file is dequantised into a folder once; trained tensors are put
+    onto the encoder of their package once.
 
     Offline when HF_HUB_OFFLINE is set: then only what was downloaded before. RequestError where
     there is nothing.
@@ -197,6 +199,8 @@ def fetch(name_or_folder: str | Path, revision: str | None = None) -> tuple[Path
                 f"is in the package {catalog.PACKAGED[str(name_or_folder)][0]}, not installed here."
             )
             raise refusal(str(name_or_folder), what, "Install it by `make real`.")
+        if is_built_on(place):
+            return put_together(place)[0], None
         file = gguf_in(place)
         return (folder_of(file) if file else place), None
     offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")

@@ -56,6 +56,10 @@ def ask_both(run: KeptRun, given: Values) -> dict[str, Any]:
         return ask(question_of(run), given)
 
 
+OTHERS = "Others wrote these texts: they can be offensive, hateful or untrue."
+WITHHELD = "This audit was handed on without its texts."
+
+
 def take_one(page: str, texts: Sequence[tuple[str, ...]], keys: Sequence[str]) -> None:
     """A button that puts the next texts of the data into boxes with these keys."""
     button(
@@ -66,7 +70,8 @@ def take_one(page: str, texts: Sequence[tuple[str, ...]], keys: Sequence[str]) -
         keys,
         icon="casino",
         width="stretch",
-        help="Others wrote these texts: they can be offensive, hateful or untrue.",
+        disabled=not texts,
+        help=OTHERS if texts else f"{WITHHELD} Write one of your own.",
     )
 
 

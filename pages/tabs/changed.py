@@ -19,7 +19,7 @@ from engine.report.charts.where_it_looks import ABOUT, WAYS, overlays
 from engine.report.tracks import track_of
 from engine.resident.client import ask
 from pages.shared import panels, safe, state
-from pages.shared.anecdote import question_of
+from pages.shared.anecdote import WITHHELD, question_of
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import (
     capital,
@@ -87,14 +87,17 @@ def texts(run: KeptRun, choice: Choice) -> None:
     if picked is None:
         return
     about = "They come from the data, and can be offensive, hateful or untrue."
-    shown = st.toggle("Show the texts", key=state.SHOW_ALL, help=about)
+    if here := any(part["text"].any() for part in picked.shown.values()):
+        shown = st.toggle("Show the texts", key=state.SHOW_ALL, help=about)
+    else:
+        st.caption(WITHHELD)
 
     def draw(rows: Sequence[Row]) -> None:
         for row in rows:
             title, lines, _ = _outcome(run, row, picked.named)
             both = " \u2016 ".join(str(row[name]) for name in ("text", "text_b") if row.get(name))
             with st.container(border=True):
-                safe.generated(both, title, "; ".join(lines), shown)
+                safe.generated(both, title, "; ".join(lines), here and shown)
 
     _sides(run, picked, draw)
 
@@ -142,7 +145,7 @@ def _picked(run: KeptRun, choice: Choice, per_page: int) -> Picked | None:
 def _filters(every: pd.DataFrame, per_page: int) -> tuple[str, dict[str, pd.DataFrame], slice]:
     """The subgroup, the rows of each side that the reader chose, and which of them are on the
     page."""
-    if "text" in every:
+    if "text" in every and every["text"].any():
         every = holding(every, ("text", "text_b"), search("Search in the texts", state.SEARCH))
     left, middle, right = st.columns([4, 5, 3], gap="medium", vertical_alignment="bottom")
     with left:

@@ -79,7 +79,7 @@ def _expected(run, choice, variant) -> Iterator[tuple[str, int, bool]]:
             yield words.quoted(row["group"]), way, way == reading.group.sign
 
 
-def _told(run, choice, said) -> Iterator[tuple[str, int, bool]]:
+def _told(run, choice, variant, said) -> Iterator[tuple[str, int, bool]]:
     """(name, way, is it a harm) of every change that a verdict claims."""
     reading = track_of(run).reading(choice.reading)
     group, table = reading.group, run.table("groups")
@@ -92,6 +92,10 @@ def _told(run, choice, said) -> Iterator[tuple[str, int, bool]]:
             part, way = side[found.end() : end], VERBS[found[1]]
             names = re.findall(r"“[^”]*”", part)
             names = sorted(every) if re.search(r"all \w+ groups", part) else names
+            if counted := re.search(r"(\w+) of \w+ groups", part):  # too many to name
+                names = [name for name, at, _ in _expected(run, choice, variant) if at == way]
+                names = [name for name in names if name in every]
+                assert phrasing.counted(len(names)) == counted[1]
             for name in names:
                 yield name, way, way == group.sign
             for measure in filter(None, (reading.harm, reading.mean, reading.quality)):
@@ -104,7 +108,7 @@ def test_the_first_sentence_names_every_clear_change_and_nothing_unclear(run_id)
     run = Store(EMBEDDED).open(run_id)
     for choice, variant in _choices(run):
         said = verdict(run, choice)
-        told = list(_told(run, choice, said.sentence))
+        told = list(_told(run, choice, variant, said.sentence))
         assert set(told) == set(_expected(run, choice, variant)), (choice, said.sentence)
         harms = [is_harm for _, _, is_harm in told]
         assert harms == sorted(harms, reverse=True), (choice, said.sentence)

@@ -11,6 +11,7 @@ alone, so a resumed audit stops where an uninterrupted one does.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -379,20 +380,22 @@ def _biases(errors: BiasErrors, values: np.ndarray, reading: str) -> np.ndarray:
     return combine(values @ weights, weights.sum(axis=0), reading)
 
 
-def transfer_text(row: Values) -> str:
-    """What arrives elsewhere, in sentences; row: of `transfer`."""
+def transfer_text(*rows: Values) -> str:
+    """What arrives elsewhere, in sentences, none of them twice; rows: of `transfer`."""
+    return " ".join(dict.fromkeys(sentence for row in rows for sentence in _arriving(row)))
+
+
+def _arriving(row: Values) -> Iterator[str]:
     source = visible(str(row["source"]))
     if not (row["home_high"] < 0 or row["home_low"] > 0):
-        first = "The change at home may be none, so no share of it can arrive."
+        yield "The change at home may be none, so no share of it can arrive."
     elif math.isnan(row["away_low"]):
-        first = f"The uncut model's bias on {source} may be none, so no share can be given."
+        yield f"The uncut model's bias on {source} may be none, so no share can be given."
     else:
         share, *ends = (phrasing.percent(row[f"arrives{end}"]) for end in ("", "_low", "_high"))
-        first = f"{share} of the change at home arrives on {source} ({' to '.join(ends)})."
+        yield f"{share} of the change at home arrives on {source} ({' to '.join(ends)})."
     found = "more" if row["p"] <= MISSED else "no more"
     n = phrasing.count(int(row["n_random"]), "random cut")
-    text = f"{first} Bias there falls {found} than by {n} of as many heads (p = {row['p']:.2g})."
-    if math.isnan(row["away_detectable"]):
-        return text
-    least = f"{row['away_detectable']:.0f} %"
-    return f"{text} A change of {least} there would have been found in four of five tries."
+    yield f"Bias on {source} falls {found} than by {n} of as many heads (p = {row['p']:.2g})."
+    if not math.isnan(least := row["away_detectable"]):
+        yield f"A change of {least:.0f} % on {source} would have been found in four of five tries."

@@ -47,7 +47,7 @@ def write_checkpoint(
         **answers_agree(run, seed["variant"], again),
     }
     write_json(folder / "agreement.json", found)
-    if not (found["same_weights"] and found["holds"]):
+    if not found["same_weights"] or found["holds"] is False:
         raise MaskError(
             f"The saved model does not answer as the audit says ({json.dumps(found)}); nothing was"
             " kept."
@@ -99,13 +99,16 @@ def start_of(run: Run, base: str | None, new_head: bool) -> Any:
 
 
 def answers_agree(run: Run, variant: str, classifier: Any) -> Values:
-    """Answers of the reloaded model against the stored ones, on the first test texts by id."""
+    """Answers of the reloaded model against the stored ones, on the first test texts by id; None
+    where the audit was handed on without its texts."""
     texts = run.table("texts")
     texts = texts[texts["split"] == "test"].sort_values("text_id").head(PROBES)
     stored = run.table("predictions")
     stored = stored[stored["variant"] == variant].set_index("text_id").filter(regex="^p_")
     if texts.empty or not set(texts["text_id"]) <= set(stored.index):
         return {"texts": 0, "holds": False, "why": "The run holds no answers of this variant."}
+    if not texts["text"].any():
+        return {"texts": 0, "holds": None, "why": "The audit was handed on without its texts."}
     from engine.models.load_text_classifier import probabilities_of
 
     second = texts["text_b"].tolist()

@@ -72,7 +72,9 @@ def test_a_change_at_home_is_the_audits_own_and_what_was_measured_is_found(
 def test_the_page_shows_each_source_and_says_what_arrives(audited, grown):
     store, _, rows = grown
     panel = transferred(find_run(audited.run.id, [store]), CHOICE)
-    assert panel.has_chart and panel.answer in [transfer_text(row) for row in rows]
+    cut = lookup.variant_label(audited.run, lookup.variant_of(audited.run, CHOICE))
+    assert panel.has_chart and set(panel.table["cut"]) == {cut}
+    assert panel.answer in (transfer_text(*rows), transfer_text(*rows[::-1]))
     assert set(panel.table["source"]) == {"others.csv", "CrowS-Pairs"}
     assert transferred(audited.run, CHOICE).answer == NOT_ELSEWHERE
 

@@ -331,7 +331,13 @@ def transferred(run: Run, choice: Choice) -> Panel:
     if rows.empty:
         return nothing(key, question, NOT_ELSEWHERE)
     mine = where(rows, variant=lookup.variant_of(run, choice)["variant"])
+    answer = transfer_text(*(mine if len(mine) else rows.head(1)).to_dict("records"))
     rows = pd.concat([mine, rows.drop(mine.index)], ignore_index=True)
+    called = {
+        one["variant"]: lookup.variant_label(run, one)
+        for one in lookup.named(run).to_dict("records")
+    }
+    rows["variant"] = [called.get(one, one) for one in rows["variant"]]
     rows["place"] = rows["source"] + ", " + rows["variant"]
     shown = readable(rows, TRANSFERRED, variant="cut")
     parts = [
@@ -346,5 +352,4 @@ def transferred(run: Run, choice: Choice) -> Panel:
     looks = looks_of(choice, PLACES)
     table = table.assign(hover=said)
     figure = dots(choice, table, "change", labels, looks, title, row="place", by="where", named=str)
-    answer = transfer_text(rows.iloc[0].to_dict())
     return Panel(key, question, answer, figure, shown, TRANSFER_NOTE)
