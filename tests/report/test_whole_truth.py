@@ -95,7 +95,7 @@ def _told(run, choice, variant, said) -> Iterator[tuple[str, int, bool]]:
             if counted := re.search(r"(\w+) of \w+ groups", part):  # too many to name
                 names = [name for name, at, _ in _expected(run, choice, variant) if at == way]
                 names = [name for name in names if name in every]
-                assert phrasing.counted(len(names)) == counted[1]
+                assert in_words.counted(len(names)) == counted[1]
             for name in names:
                 yield name, way, way == group.sign
             for measure in filter(None, (reading.harm, reading.mean, reading.quality)):
