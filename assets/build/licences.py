@@ -20,7 +20,7 @@ EMBEDDED = (
     ("`assets/pairs`", "written for this project by `assets/build/pairs.py`; shares of women are figures of the US Bureau of Labor Statistics"),
     (
         "`assets/demo-run`",
-        "computed by this project from the above, and figures and drawn texts of SmolLM2-135M-Instruct (Apache-2.0); no weights, no texts of others",
+        "computed by this project from the above, and figures and drawn texts of SmolLM2-135M-Instruct (Apache-2.0), and figures on HateCheck (CC BY 4.0); no weights, no texts of others",
     ),
     ("`assets/logo.svg`, `assets/style.css`", "made for this project"),
     ("`engine/report/report.js`, `report.css`", "made for this project; a report carries plotly.js (MIT) inside"),
