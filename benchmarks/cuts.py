@@ -78,7 +78,10 @@ def _tried(
         scores = score_heads(audit)
         groups = head_groups(audit.job, scores, audit.scoring.get("z_bias", {}))
         began = time.perf_counter()
-        variants = all_variants(request, scores, audit.job.total, groups=groups)
+        unsupported = audit.scoring.get("unsupported", {})
+        variants = all_variants(
+            request, scores, audit.job.total, groups=groups, unsupported=unsupported
+        )
         spent = time.perf_counter() - began
         tried = CHAINS * STEPS * sum(one.method == "annealed" for one in variants)
         chosen = {(one.method, one.target_axis, one.sparsity): one for one in variants}

@@ -47,7 +47,9 @@ def audits() -> Iterator[tuple[Run, Known]]:
     """The embedded audits of text classifiers that learn from measured sets."""
     store = Store(EMBEDDED, read_only=True)
     for run in map(store.open, store.ids()):
-        if run.request.get("track") == "text_classifiers" and (learnt := known(run)):
+        if run.request.get("track") != "text_classifiers" or not run.table("texts")["text"].any():
+            continue  # of another kind, or handed on without its texts
+        if learnt := known(run):
             yield run, learnt
 
 

@@ -67,10 +67,10 @@ def judge_request(hatecheck: Path, davidson: Path, store: Path) -> Any:
     both = pd.concat([train.assign(split="train"), test.assign(split="test")])
     both["label"] = both.pop("harm").map({True: "harmful", False: "harmless"})
     store.mkdir(parents=True, exist_ok=True)
-    both.to_csv(store / "hatecheck.csv", index=False)
+    both.to_csv(store / "hatecheck_davidson.csv", index=False)
     return track_named("text_classifiers").part("request")(
         model="judge-minilm",
-        data=str(store / "hatecheck.csv"),
+        data=str(store / "hatecheck_davidson.csv"),
         axes=("identity",),
         methods=tuple(f"once:{score}" for score in ("conductance", "gradient_x_activation", "michel", "random")),
         sparsities=(0.1, 0.2, 0.4),
@@ -78,7 +78,7 @@ def judge_request(hatecheck: Path, davidson: Path, store: Path) -> Any:
         trials=1,
         max_length=64,
         random_masks=19,
-        title="judge-minilm: who pays in false alarms",
+        title="judge-minilm: which identities a smaller judge fails",
     )
 
 

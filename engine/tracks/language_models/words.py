@@ -85,14 +85,14 @@ METHODS: dict[str, Word] = {
     "annealed": Word(
         "annealed",
         "Searches sets of as many heads as FASP cuts, under its protection, for the lowest "
-        "predicted bias. On the demo it did not help: over five draws no axis had less bias "
-        "than with FASP.",
+        "predicted bias. On the demo it did not help: over five draws no axis had "
+        "clearly less bias than with FASP.",
     ),
     "diffheads": Word(
         "DiffHeads",
         "Cuts, under FASP's protection, the heads that work on direct answers and rest after "
-        "step-by-step reasoning. On the demo it did not help: over three draws no axis had less "
-        "bias than with FASP. On a real model 13 of 20 random cuts did as well.",
+        "step-by-step reasoning. On the demo it did not help: over three draws no axis had "
+        "clearly less bias than with FASP. On a real model 13 of 20 random cuts did as well.",
     ),
     "bias_only": Word("bias only", "Cuts the heads that add most bias and protects none."),
     "ppl_only": Word(
@@ -322,9 +322,10 @@ def null_warning(axis: str, bias: float, null_high: float, n: int, is_scored: bo
 
 def not_supported(method: str, axis: str, why: str) -> str:
     """Said where a method builds nothing, because an axis supports no ranking."""
+    why = why.removeprefix("not ranked: ")
     return (
-        f"{axis_name(axis)}: {METHODS[method].name} cuts nothing, for its heads are {why}. Ask for "
-        "more prompts, or leave the method out."
+        f"{axis_name(axis)}: {METHODS[method].name} cuts nothing, for no ranking is supported: "
+        f"{why}. Ask for more prompts, or leave the method out."
     )
 
 
@@ -607,7 +608,7 @@ SETTINGS: dict[str, str] = {
 LOOKS: dict[str, Look] = {
     "fasp": ("#0072B2", "#56B4E9", "circle", "solid"),
     "annealed": ("#6B4C9A", "#B79AE0", "pentagon", "solid"),
-    "diffheads": ("#A0522D", "#E2A57E", "star-diamond", "solid"),
+    "diffheads": ("#6B6A00", "#B9B23A", "star-diamond", "solid"),
     "bias_only": ("#882255", "#D46A98", "square", "solid"),
     "ppl_only": ("#2F8FCB", "#0093E0", "star", "solid"),
     "magnitude": ("#009E73", "#2CC79B", "diamond", "solid"),

@@ -81,7 +81,7 @@ def test_it_verifies_and_notices_a_cut_that_costs_more(run, tmp_path):
     assert all(check["ok"] for check in recomputed(run))
 
     class Copy:
-        meta = run.meta
+        meta, request = run.meta, run.request
 
         def table(self, name: str) -> Any:
             found = run.table(name)

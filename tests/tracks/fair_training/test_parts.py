@@ -377,6 +377,7 @@ class Stored:
             {"targets": {"gap": gap, "accuracy": 0.8}, "request": {"notion": notion}},
             tables,
         )
+        self.request = self.meta["request"]
 
     def table(self, name: str) -> pd.DataFrame:
         return self.tables[name]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import hashlib
 import json
@@ -180,7 +179,11 @@ def test_images_are_drawn_by_pages_that_load_once(run, monkeypatch, tmp_path):
         pytest.skip(str(error))
     panels = [("", who_pays(run, Choice("fasp", "gender_and_sex", 0.2)))]
     tab, reloads = kaleido.kaleido._KaleidoTab, []
-    monkeypatch.setattr(tab, "reload", lambda self: reloads.append(self) or asyncio.sleep(0))
+
+    async def reload(self: Any) -> None:
+        reloads.append(self)
+
+    monkeypatch.setattr(tab, "reload", reload)
     svg, png = (path.read_bytes() for path in figures.write_figures(panels, tmp_path)[-2:])
     assert svg.startswith(b"<svg") and png.startswith(b"\x89PNG") and not reloads
 

@@ -42,7 +42,7 @@ def test_bias_of_the_subgroups_means_with_a_head_off_is_bias_minus_its_effect(
     )
     (row,) = where(run.table("variants"), method="annealed").itertuples()
     assert json.loads(row.cut) == [*heads_at(run, "annealed", "nationality", 0.3)]
-    why = "religion: annealed cuts nothing, for its heads are not ranked: the dense bias 0.008"
+    why = "religion: annealed cuts nothing, for no ranking is supported: the dense bias 0.008"
     assert sum(why in said for said in run.meta["warnings"]) == 1
     with pytest.raises(RequestError, match="heads for religion were not ranked: the dense bias"):
         heads_at(run, "annealed", "religion", 0.3)

@@ -331,13 +331,15 @@ def transferred(run: Run, choice: Choice) -> Panel:
     if rows.empty:
         return nothing(key, question, NOT_ELSEWHERE)
     mine = where(rows, variant=lookup.variant_of(run, choice)["variant"])
-    answer = transfer_text(*(mine if len(mine) else rows.head(1)).to_dict("records"))
     rows = pd.concat([mine, rows.drop(mine.index)], ignore_index=True)
     called = {
         one["variant"]: lookup.variant_label(run, one)
         for one in lookup.named(run).to_dict("records")
     }
     rows["variant"] = [called.get(one, one) for one in rows["variant"]]
+    told = rows.head(max(1, len(mine))).to_dict("records")
+    other = "" if len(mine) else f"Not measured of this cut. Of {told[0]['variant']}: "
+    answer = other + transfer_text(*told)
     rows["place"] = rows["source"] + ", " + rows["variant"]
     shown = readable(rows, TRANSFERRED, variant="cut")
     parts = [
