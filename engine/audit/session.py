@@ -580,7 +580,11 @@ def absent(run: Run, spared: bool = False) -> list[Fault]:
         field.label: PROJECT / asked[field.name]
         for field in fields_of(track_of_run(run).part("request"))
         if asked.get(field.name)
-        and (field.kind == "path" or _is_file(asked[field.name], field.upload))
+        and (
+            field.kind == "path"
+            or bool(field.upload)
+            and Path(asked[field.name]).suffix[1:] in field.upload
+        )
         and (field.name in texts) == spared
         and not Path(asked[field.name]).exists()  # from where the program runs
     }
@@ -594,11 +598,6 @@ def absent(run: Run, spared: bool = False) -> list[Fault]:
         for label, path in paths.items()
         if not path.exists()
     ]
-
-
-def _is_file(named: str, kinds: Sequence[str] | None) -> bool:
-    """Whether a name is one of a file of one's own, by its end."""
-    return Path(named).suffix[1:] in (kinds or ())
 
 
 def plan_of(run: Run) -> Plan:
