@@ -582,7 +582,7 @@ def absent(run: Run, spared: bool = False) -> list[Fault]:
         if asked.get(field.name)
         and (
             field.kind == "path"
-            or bool(field.upload)
+            or field.upload is not None
             and Path(asked[field.name]).suffix[1:] in field.upload
         )
         and (field.name in texts) == spared
