@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import re
-from typing import Any
 
 import kaleido
 import pandas as pd
@@ -181,7 +180,7 @@ def test_images_are_drawn_by_pages_that_load_once(run, monkeypatch, tmp_path):
     panels = [("", who_pays(run, Choice("fasp", "gender_and_sex", 0.2)))]
     tab, reloads = kaleido.kaleido._KaleidoTab, []
 
-    async def reload(self: Any) -> None:
+    async def reload(self):
         reloads.append(self)
 
     monkeypatch.setattr(tab, "reload", reload)
