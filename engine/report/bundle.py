@@ -256,11 +256,10 @@ def write_tables(run: Run, folder: Path, show_offensive: bool = False) -> list[P
 
 
 def shown(table: pd.DataFrame, name: str, show_offensive: bool) -> pd.DataFrame:
-    """The table as exported: texts only when asked for."""
-    columns = (
-        () if show_offensive else [column for column in TEXTS.get(name, ()) if column in table]
-    )
-    return table.assign(**dict.fromkeys(columns, HIDDEN))
+    """The table as exported: texts only when asked for, and none where the audit has none."""
+    hidden = () if show_offensive else TEXTS.get(name, ())
+    there = [column for column in hidden if column in table and (table[column] != "").any()]
+    return table.assign(**dict.fromkeys(there, HIDDEN))
 
 
 def without_bytes(table: pd.DataFrame) -> pd.DataFrame:

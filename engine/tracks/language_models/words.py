@@ -92,7 +92,8 @@ METHODS: dict[str, Word] = {
         "DiffHeads",
         "Cuts, under FASP's protection, the heads that work on direct answers and rest after "
         "step-by-step reasoning. On the demo it did not help: over three draws no axis had "
-        "clearly less bias than with FASP. On a real model 13 of 20 random cuts did as well.",
+        "clearly less bias than with FASP. On a real model, one draw, 13 of 20 random cuts did as "
+        "well.",
     ),
     "bias_only": Word("bias only", "Cuts the heads that add most bias and protects none."),
     "ppl_only": Word(
