@@ -71,43 +71,49 @@ def _work(sample: Sample, choice: Choice, name: str, number: int) -> None:
 
 def _label(run: KeptRun, sample: Sample, name: str, number: int) -> bool:
     """Draw the text that is next, or that the reader went back to; whether there is one."""
-    texts, mine = sample.texts.head(number), kept(run, sample.variant, sample.axis)
-    mine = mine[(mine["labeller"] == name) & (mine["label"] != "")]
-    answers = dict(zip(mine["text"], mine["label"], strict=True))
+    texts, answers = sample.texts.head(number), _given(run, sample, name)
     done = texts["text"].isin(answers).to_numpy()
     todo = len(texts) if done.all() else int(done.argmin())
     key = state.key_of(state.LABEL_PLACE, sample.name, name)
     place = min(state.kept(key, todo), todo)
     text = texts.iloc[place].to_dict() if place < len(texts) else None
+    said = answers.get(text["text"], "") if text else ""
     with st.container(border=True, key=state.LABEL_CARD):
-        told = f"{done.sum()} of {phrasing.count(len(texts), 'text')} labelled"
-        st.progress(float(done.mean()), told)
+        top = st.empty()
         with st.container(horizontal=True, gap="small"):
             if text:
-                _answers(sample, name, texts, text["text"], key, place)
+                _answers(sample, name, texts, text["text"], said, key, place)
             back = ("label", "back", place)
             first = place == 0
             go = (state.keep, key, place - 1)
             button("Back", back, *go, icon="arrow_back", shortcut="Left", disabled=first)
         if text:
             safe.passage(text["prompt"], label="prompt")
-            said = answers.get(text["text"], "")
             note = f"you said: {said}" if said else ""
             safe.generated(text["written"], "what a model wrote", note, state.kept(state.SHOWN))
+        told = f"{done.sum()} of {phrasing.count(len(texts), 'text')} labelled"
+        top.progress(float(done.mean()), told)  # last: once it counts, keys answer the next text
     return text is not None
 
 
+def _given(run: KeptRun, sample: Sample, name: str) -> dict[str, str]:
+    """What somebody said so far, by text."""
+    mine = kept(run, sample.variant, sample.axis)
+    mine = mine[(mine["labeller"] == name) & (mine["label"] != "")]
+    return dict(zip(mine["text"], mine["label"], strict=True))
+
+
 def _answers(
-    sample: Sample, name: str, texts: pd.DataFrame, text: str, key: str, place: int
+    sample: Sample, name: str, texts: pd.DataFrame, text: str, said: str, key: str, place: int
 ) -> None:
     """A button for each answer. Each text has its own: a key that is pressed before the next text
-    is on screen must not answer it."""
+    is on screen must not answer it. said: the answer that is on screen."""
     shown = bool(state.kept(state.SHOWN))
     label, icon = ("Hide texts", "visibility_off") if shown else ("Show texts", "visibility")
     go = (state.keep, state.SHOWN, not shown)
     button(label, ("label", "show"), *go, icon=icon, shortcut="S", help=OFFENSIVE)
     for answer, (letter, icon) in KEYS.items():
-        given = (sample, name, [*texts["text"]], text, answer, key, place)
+        given = (sample, name, [*texts["text"]], text, said, answer, key, place)
         mine = ("label", letter, text)
         button(
             capital(answer), mine, _answer, *given, icon=icon, shortcut=letter, disabled=not shown
@@ -115,12 +121,22 @@ def _answers(
 
 
 def _answer(
-    sample: Sample, name: str, drawn: list[str], text: str, answer: str, key: str, place: int
+    sample: Sample,
+    name: str,
+    drawn: list[str],
+    text: str,
+    said: str,
+    answer: str,
+    key: str,
+    place: int,
 ) -> None:
+    """Keep an answer; of a key that is pressed twice, the first."""
     with safe.boundary():
-        said = {**dict.fromkeys(drawn, ""), text: answer}
-        keep(open_run(sample.run_id), Store(default_root()), sample, name, said)
-        state.keep(key, place + 1)
+        run = open_run(sample.run_id)
+        if _given(run, sample, name).get(text, "") == said:
+            after = {**dict.fromkeys(drawn, ""), text: answer}
+            keep(run, Store(default_root()), sample, name, after)
+            state.keep(key, place + 1)
 
 
 TAB = Tab("Labels", draw_labels, lambda run: run.has("generations") and run.has("texts"))

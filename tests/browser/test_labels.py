@@ -13,6 +13,7 @@ TAB = f"/examples{RUN}&tab=labels&sparsity=20%25"
 
 def labelled(page, number):
     page.get_by_text(f"{number} of 40 texts labelled").wait_for()
+    page.evaluate("() => new Promise(done => requestIdleCallback(() => done()))")  # keys listen
 
 
 def shown(page):
@@ -36,7 +37,6 @@ def test_forty_texts_by_keyboard_and_the_judge_is_corrected(page, address):
     for at in range(40):
         page.keyboard.press("hnnu"[at % 4])
         labelled(page, at + 1)
-        page.wait_for_timeout(150)
         if at == 9:
             page.reload()
             labelled(page, 10)
