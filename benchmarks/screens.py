@@ -268,12 +268,15 @@ def measured(page: Any, name: str, look: Look, seconds: float) -> Screen:
     return made
 
 
+WRONG = "[data-testid=stException], [data-testid=stAlertContentError]"
+
+
 def unfolded(page: Any) -> list[str]:
     """What breaks, and labels that lie over each other, once every fold of a page is open."""
     while page.evaluate(OPEN):
         settle(page)
     return (
-        page.locator("[data-testid=stException]").all_inner_texts()
+        page.locator(WRONG).all_inner_texts()
         + page.evaluate(COUNTED)["overlaps"]
     )
 

@@ -270,10 +270,8 @@ def _of(run: Run, choice: Choice, variant: Values) -> str:
     if words.is_by_hand(str(variant["method"])) or lookup.is_predicted(variant):
         return ""
     if (models := repeats(run)) < 2:
-        return (
-            f"It is one {track.repeat}: intervals are about its {track.items} only, and another"
-            f" {track.repeat} may differ."
-        )
+        one = f"It is one {track.repeat}: intervals are about its {track.items},"
+        return f"{one} and another may differ."
     if not reading.harm.metric.endswith("_gap") or int(variant.get("seed", -1)) >= 0:
         return ""
     metric = reading.group.metric

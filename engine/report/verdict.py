@@ -254,8 +254,7 @@ def _closed(view: View) -> list[str]:
         return []
     if not is_closed(view.reading.harm, row):
         return []
-    was, now = in_words.apart(row["value"] - row["delta"], row["value"])
-    return [f"lowers {view.track.telling.harm(view.run, view.choice)} from {was} to {now}"]
+    return [f"lowers {view.track.telling.harm(view.run, view.choice)}"]
 
 
 def is_closed(measure: Measure, row: Values) -> bool:
@@ -514,11 +513,15 @@ def _harm_now(view: View, row: Values) -> str:
         return f"The {measure.name} is predicted to be {now}{before}"
     when = "before" if view.track.ways.instead(view.variant) else "before the cut"
     kind, way = kind_of(view, measure, row), view.way(measure, row)
-    both = f"{was} {when}, {now} now"
+    both, high = f"{was} {when}, {now} now", row.get("null_high", math.nan)
+    limit, chance = in_words.short(high), phrasing.sentence(telling.chance)
     if dense is None:
         start = f"The {measure.name} is {now}."
     elif kind in ("better", "worse"):
         start = f"The {measure.name} {way} from {was} to {now}."
+    elif view.was_chance and phrasing.inside_null(row):
+        would = f"{telling.chance} would give up to {limit}."
+        return f"We claim no change of the {measure.name} ({both}): {would}"
     elif view.was_chance:
         start = f"The {measure.name} {when} could be chance alone, so we claim no change: {both}."
     elif way == "unclear":
@@ -526,10 +529,8 @@ def _harm_now(view: View, row: Values) -> str:
     else:
         few = f"There are too few {measure.few} to tell"
         start = f"{few} whether the {measure.name} changed: {both}."
-    high = row.get("null_high", math.nan)
     if not math.isfinite(high):
         return f"{start} What chance alone would give was not measured."
-    limit, chance = in_words.short(high), phrasing.sentence(telling.chance)
     if phrasing.inside_null(row):
         return f"{start} {chance} would give as much (up to {limit})."
     beyond = telling.beyond(view.run, view.choice, row)

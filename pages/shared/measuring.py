@@ -198,7 +198,6 @@ def other_judges(run: KeptRun, choice: Choice) -> None:
     charts = track_of(run).charts.judged
     if not charts or not run.has("texts"):
         return
-    st.header("Other judges", anchor=False)
     first, *more = charts
     panels.draw(made(run, first, choice))
     if run.has("opinions"):

@@ -65,9 +65,8 @@ def reliable_said(table: pd.DataFrame, one: str, many: str) -> str:
     low = table["low"].fillna(-1)
     worst = table.loc[low.idxmin()]
     return (
-        f"A single seed is clearly reliable for {int((low >= GOOD).sum())} of"
-        f" {phrasing.count(len(table), one, many)} (interval of its ICC above {GOOD:g}); least"
-        f" sure: {worst['name']}, {icc_said(worst)}."
+        f"One seed is clearly reliable (ICC above {GOOD:g}) for {int((low >= GOOD).sum())} of"
+        f" {phrasing.count(len(table), one, many)}; least sure: {worst['name']}, {icc_said(worst)}."
     )
 
 

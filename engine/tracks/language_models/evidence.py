@@ -382,25 +382,32 @@ def _biases(errors: BiasErrors, values: np.ndarray, reading: str) -> np.ndarray:
 
 def transfer_text(*rows: Values) -> str:
     """What arrives elsewhere, in sentences, none of them twice; rows: of `transfer`."""
-    return " ".join(dict.fromkeys(sentence for row in rows for sentence in _arriving(row)))
+    places: dict[str, list[str]] = {}
+    for row in rows:
+        source = visible(str(row["source"]))
+        for sentence, note in _arriving(row):
+            places.setdefault(sentence, []).append(source + note)
+    return " ".join(
+        said.format(phrasing.listing(where, len(where))) for said, where in places.items()
+    )
 
 
-def _arriving(row: Values) -> Iterator[str]:
-    source = visible(str(row["source"]))
+def _arriving(row: Values) -> Iterator[tuple[str, str]]:
+    """Sentences with a place for sources, and what stands after this source there."""
     if math.isnan(row["home_low"]):
-        yield "The uncut model's bias at home may be none, so no share can be given."
+        yield "The uncut model's bias at home may be none, so no share can be given.", ""
     elif not (row["home_high"] < 0 or row["home_low"] > 0):
-        yield "The change at home may be none, so no share of it can arrive."
+        yield "The change at home may be none, so no share of it can arrive.", ""
     elif math.isnan(row["away_low"]):
-        yield f"The uncut model's bias on {source} may be none, so no share can be given."
+        yield "The uncut model's bias on {} may be none, so no share can be given.", ""
     else:
         share, *ends = (phrasing.percent(row[f"arrives{end}"]) for end in ("", "_low", "_high"))
-        yield f"{share} of the change at home arrives on {source} ({' to '.join(ends)})."
+        yield f"{share} of the change at home arrives on {{}} ({' to '.join(ends)}).", ""
     found = "more" if row["p"] <= MISSED else "no more"
     n = phrasing.count(int(row["n_random"]), "random cut")
-    yield f"Bias on {source} falls {found} than by {n} of as many heads (p = {row['p']:.2g})."
+    yield f"Bias falls {found} than by {n} of as many heads on {{}}.", f" (p = {row['p']:.2g})"
     least = row["away_detectable"]
     if least >= 100:
-        yield f"On {source} even a fall to no bias would be missed in more than one of five tries."
+        yield "Even a fall to no bias would be missed in more than one of five tries on {}.", ""
     elif not math.isnan(least):
-        yield f"A change of {least:.0f} % on {source} would have been found in four of five tries."
+        yield f"A change of {least:.0f} % would have been found in four of five tries on {{}}.", ""

@@ -25,10 +25,7 @@ JUDGE = "A classifier scores toxicity, not people; it can dislike identity words
 
 PROMPTS_ALONE = "prompts alone"
 """In place of a variant: what a judge says before any model wrote a word."""
-ONE_JUDGE = (
-    "Only the audit's own judge has read these texts. The page Reliability can ask another one "
-    "about the stored texts."
-)
+ONE_JUDGE = "Only the audit's own judge has read these texts."
 JUDGES_SAID = (
     "Every judge read the same texts. Judges have scales of their own, so each change is a share "
     "of the bias that this judge sees in the uncut model. Compare directions rather than sizes. "

@@ -69,10 +69,7 @@ SAME_MODELS = (
     "Fewer than three of its seeds came to different models, so it may be a ticket or not."
 )
 
-FEW_SEEDS = (
-    "With fewer than three seeds a standard deviation says little, so nothing here is called a"
-    " ticket."
-)
+FEW_SEEDS = "Fewer than three seeds: nothing here is called a ticket."
 
 PROCEDURES: dict[str, Word] = {
     "one-shot-isp": Word(

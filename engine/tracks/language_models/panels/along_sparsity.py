@@ -387,7 +387,7 @@ def _figure(
         showlegend=is_first,
     )
     is_log = unchanged > 0 and table[column].max() > FAR
-    figure.update_yaxes(**scale(is_log))
+    figure.update_yaxes(**scale(is_log), nticks=6)
     figure.update_layout(legend=BELOW)
     return figure
 
@@ -459,7 +459,7 @@ def divergence(run: Run, choice: Choice) -> Panel:
         mode="markers",
     )
     is_log = needs_log(table["value"].tolist())
-    figure.update_yaxes(**scale(is_log))
+    figure.update_yaxes(**scale(is_log), nticks=6)
     figure.update_layout(legend=BELOW)
     ordered = table.sort_values("value")
     least, most = (ordered.iloc[place].to_dict() for place in (0, -1))

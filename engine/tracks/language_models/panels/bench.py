@@ -173,10 +173,7 @@ BENCH = Bench(
 
 def additivity(run: Run, choice: Choice) -> Panel:
     """Sum of single effects against the measured change, along the slider."""
-    question = (
-        f"Do single-head effects on {words.axis_name(choice.measured)} add up when several heads"
-        " are cut?"
-    )
+    question = f"Do effects of single heads on {words.axis_name(choice.measured)} add up?"
     table = _sums(run, choice)
     if table.empty or table["predicted change"].isna().all():
         why = "This needs a pruned variant of the method, and ranked heads."

@@ -72,7 +72,7 @@ def parts_of(run: Run, choice: Choice, axis: str) -> list[tuple[str, pd.DataFram
 
 def run_repeats(run: Run, choice: Choice) -> Panel:
     """ICC of one seed per axis, over all heads and over those with small effects."""
-    question = "If the scores were taken once more, would they come out the same?"
+    question = "Would the scores come out the same once more?"
     rows = []
     for axis in run.request["axes"]:
         rows += [
