@@ -54,7 +54,7 @@ def _found(summaries: list[RunSummary]) -> list[RunSummary]:
 def _audit(summary: RunSummary) -> None:
     track = tracks().get(cache.track_name_of(summary.id))
     axes = phrasing.listing(map(words.axis_name, summary.axes), 3)
-    methods = phrasing.listing((words.method_name(method) for method in summary.methods), 3)
+    methods = phrasing.listing((words.method_name(method) for method in summary.methods), 2)
     origin = "embedded" if summary.embedded else "your store"
     title = title_of(summary.title, summary.axes)
     with st.container(border=True, horizontal=True, vertical_alignment="center"):

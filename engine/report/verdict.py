@@ -340,7 +340,8 @@ class Verdict:
 def verdict(run: Run, choice: Choice) -> Verdict:
     """The verdict on the variant a choice means. RequestError for an unknown method or level."""
     view = View(run, choice)
-    said, cost = sentence(view)[0], cost_said(view)
+    said = sentence(view)[0]
+    cost = cost_said(view, said)
     return Verdict(
         _audited(view),
         said,

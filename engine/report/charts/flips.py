@@ -121,7 +121,7 @@ def _said(found: Flips, row: Values) -> str:
         said = f"None {of} {found.bad} or {found.good}"
     else:
         way = "clearly for the worse" if row["net"] > 0 else "clearly for the better"
-        clear = way if row["p"] < MISSED else "no clear direction overall"
+        clear = way if row["p"] < MISSED else "no clear direction"
         said = f"O{of[1:]}, {row['bad']:,} {found.bad} and {row['good']:,} {found.good}: {clear}"
     if np.isfinite(row["churn"]):
         said += f"; the uncut model, {found.again}, would flip {round(row['churn'] * row['n']):,}"

@@ -103,7 +103,7 @@ def more(run: Run, choice: Choice, variant: Values) -> str:
     if row is None:
         return always
     if row["state"] not in TICKET:
-        doubt = "" if row["state"] == LOST else few_seeds(run) or own.SAME_MODELS
+        doubt = "" if row["state"] == LOST or few_seeds(run) else own.SAME_MODELS
         return f"{doubt} {always}".strip()
     lost = [words.quoted(group) for group in lost_groups(run, variant, choice.measured)]
     alone = f", but not for {in_words.names(lost)} alone" if lost else ""

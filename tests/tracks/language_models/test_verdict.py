@@ -116,7 +116,7 @@ def test_what_is_unclear_or_chance_is_said_to_be(base, tmp_path):
         base, tmp_path / "c", (0.2, -0.1, -0.15, -0.05), [STILL, STILL], null=(0.3, 0.3)
     )
     assert (
-        "before the cut could be chance alone, so we claim no change: 0.20 before the cut, 0.10 now"
+        "We claim no change of the bias (0.20 before the cut, 0.10 now): chance"
         in verdict(run, choice).meaning
     )
     assert "not supported" in verdict(run, choice).more
@@ -159,7 +159,7 @@ def test_a_cut_is_taken_where_it_gains_something_and_every_loss_is_ruled_out(bas
     run, choice, _ = told(base, tmp_path, FELL, [STILL, STILL])
     found = advice(run, choice)
     assert found.answer == TAKE and found.said.startswith(
-        "Take it: it lowers the bias by gender and sex from 1.0 to 0.40, saves "
+        "Take it: it lowers the bias by gender and sex, saves "
     )
     assert found.said.endswith(
         " The data rule out a rise of 0.05 in toxicity for any group, or of 5 % in perplexity"
