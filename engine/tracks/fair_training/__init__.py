@@ -11,7 +11,6 @@ TRACK = TrackEntry(
     request="request:FairRequest",
     validate="request:validate_fair",
     run="run:run_fair_audit",
-    screen="track:Fair",
     inspect="summary:inspected",
     summary="summary:Fair",
     embedded="presets:REQUESTS",

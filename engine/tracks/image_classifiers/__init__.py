@@ -11,7 +11,6 @@ TRACK = TrackEntry(
     request="request:ImageRequest",
     validate="request:validate_images",
     run="run:run_image_audit",
-    screen="track:Filters",
     shelves="track:shelves",
     inspect="summary:inspected",
     summary="summary:Filters",

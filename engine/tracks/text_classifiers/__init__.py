@@ -12,7 +12,6 @@ TRACK = TrackEntry(
     request="request:TextRequest",
     validate="request:validate_text",
     run="run:run_text_audit",
-    screen="track:Tickets",
     shelves="track:shelves",
     summary="summary:Tickets",
     grow="growing:grow",
