@@ -51,6 +51,9 @@ class TrackEntry:
     claims: str = ""
     """A function that tells from the parsed words whether they ask for this track, where several
     have one word; none: it takes what no other claims."""
+    question: str = ""
+    """What can be asked of a run on the spot, an `engine.resident.asks.Ask`; empty where nothing
+    can."""
     request: str = "request:Request"
     validate: str = "request:validate"
     run: str = "run:run_audit"
@@ -62,7 +65,7 @@ class TrackEntry:
     checkpoint: str = "checkpoint:write_checkpoint"
     """Writes such a row as weights, (run, row, folder, base) -> files; `base` is where the run's
     model is now."""
-    embedded: str = "embedded:REQUESTS"
+    embedded: str = "request:REQUESTS"
     """Requests of the audits that the project ships."""
     grow: str = ""
     """What adds to a finished run, (Growth, store, hooks, executor) -> Run; empty where nothing can
@@ -77,7 +80,7 @@ class TrackEntry:
     """Where units that are chosen by hand are measured, (run, units, store) -> table; empty where
     none can be."""
 
-    inspect: str = "inspection:inspected"
+    inspect: str = "summary:inspected"
     """What a model is, before an audit is asked for: what a request says of the model, JSON-able ->
     sentences."""
     prediction: str = ""

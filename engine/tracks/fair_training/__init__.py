@@ -7,11 +7,11 @@ TRACK = TrackEntry(
     "Filters or weights, with fair training",
     place=4,
     word="fairtrain",
+    question="checkpoint:TrainedPicture",
     asks="train an image classifier to be sparse and fair in one run",
     request="request:FairRequest",
     validate="request:validate_fair",
     run="run:run_fair_audit",
-    inspect="summary:inspected",
     summary="summary:Fair",
-    embedded="presets:REQUESTS",
+    embedded="experiments._base:REQUESTS",
 )

@@ -8,6 +8,7 @@ TRACK = TrackEntry(
     "Attention heads of a text classifier",
     place=2,
     word="tickets",
+    question="asks:Sentence",
     asks="cut heads of a text classifier, find winning tickets",
     request="request:TextRequest",
     validate="request:validate_text",
@@ -17,5 +18,4 @@ TRACK = TrackEntry(
     grow="growing:grow",
     check_growth="growing:check_growth",
     told="growing:told",
-    inspect="evaluate:inspected",
 )
