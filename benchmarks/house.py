@@ -14,12 +14,13 @@ import re
 import sys
 import tokenize
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 from benchmarks.report import Measure, parser, show
 from engine.core.files import PROJECT
 
-BUDGETS = {"engine": 595_400, "pages": 49_600, "tests": 405_000, "benchmarks": 58_000}
+BUDGETS = {"engine": 595_300, "pages": 49_600, "tests": 405_000, "benchmarks": 58_100}
 """Tokens that a folder may have. Who needs more takes it from another and says why in the commit.
 """
 BARS = {"engine": 400_000, "pages": 42_000, "tests": 290_000, "benchmarks": 35_000}
@@ -87,18 +88,14 @@ def long_docstrings() -> list[str]:
 
 def measures() -> list[Measure]:
     """The house as it stands."""
-    from engine.report.tracks import Track
+    from engine.report.tracks import Track, tracks
 
     texts = [
         path.read_text(encoding="utf-8")
         for folder in ("engine", "pages")
         for path in sources(folder)
     ]
-    members = {
-        name
-        for one in Track.__mro__[:-2]
-        for name in (*vars(one), *getattr(one, "__annotations__", ()))
-    }
+    members = {*dir(Track), *(one.name for one in fields(Track))}
     found = [
         Measure(f"tokens of {name}", tokens(name) / 1000, "thousand", bar / 1000)
         for name, bar in BARS.items()
@@ -107,6 +104,15 @@ def measures() -> list[Measure]:
         *found,
         Measure("files of engine", len(sources("engine")), "", FILES),
         Measure("members of Track", sum(not name.startswith("_") for name in members), "", MEMBERS),
+        Measure(
+            "members of Track that one track alone fills",
+            sum(
+                sum(getattr(track, one.name) is not one.default for track in tracks().values()) == 1
+                for one in fields(Track)
+            ),
+            "",
+            0,
+        ),
         Measure(
             "fmt: skip in engine and pages",
             sum(text.count("# fmt: skip") for text in texts),

@@ -275,10 +275,7 @@ def unfolded(page: Any) -> list[str]:
     """What breaks, and labels that lie over each other, once every fold of a page is open."""
     while page.evaluate(OPEN):
         settle(page)
-    return (
-        page.locator(WRONG).all_inner_texts()
-        + page.evaluate(COUNTED)["overlaps"]
-    )
+    return page.locator(WRONG).all_inner_texts() + page.evaluate(COUNTED)["overlaps"]
 
 
 def print_table(screens: Sequence[Screen]) -> None:

@@ -66,7 +66,7 @@ def _audit(summary: RunSummary) -> None:
         )
         with st.container(gap="xxsmall"):
             st.text(visible(title))
-            about = capital(track.about) if track else "Of a kind that is not here"
+            about = capital(track.nouns.about) if track else "Of a kind that is not here"
             st.caption(plain(f"{about} · {summary.created[:10]} · {origin} · {axes} · {methods}"))
         key = ("open", summary.id)
         button("Open", key, state.open_run, summary.id, icon="dashboard", width="content")

@@ -138,7 +138,7 @@ def _list(desk: Desk) -> None:
     run, bench, every = desk.run, desk.bench, range(desk.run.n_units)
     named = partial(bench.name, run)
     st.multiselect(
-        f"{capital(desk.track.many)} that are off",
+        f"{capital(desk.track.nouns.many)} that are off",
         every,
         key=state.OFF,
         format_func=named,
@@ -212,7 +212,7 @@ def _as_method(desk: Desk) -> None:
 
 
 def _paste(desk: Desk) -> None:
-    many, bench = desk.track.many, desk.bench
+    many, bench = desk.track.nouns.many, desk.bench
     with st.expander(f"Paste {many}, or a mask.json"):
         label = f"{capital(many)} from 0"
         typed = st.text_input(label, placeholder=bench.example, key=state.PASTED)
@@ -231,10 +231,8 @@ def _outcome(desk: Desk) -> None:
     run, choice, bench, off = desk.run, desk.choice, desk.bench, desk.off
     if not off:
         st.header("What would happen?", anchor=False)
-        what = (
-            f"Switch a {desk.track.one} off: this page shows what is known of that, and measures it"
-        )
-        st.markdown(plain(f"{what} if you like. {bench.about}"))
+        what = f"Switch a {desk.track.nouns.one} off: this page shows what is known of that"
+        st.markdown(plain(f"{what}, and measures it if you like. {bench.about}"))
         return
     if known := _measured(desk):
         _shown(desk, run, _as(run, choice, known))
@@ -338,7 +336,7 @@ def _kept(desk: Desk, variant: dict) -> None:
     pages = {"trade_off": "Trade-off", "examples": "Examples", "export": "Export its mask"}
     with st.container(horizontal=True, gap="small"):
         for page, label in pages.items():
-            if page == "examples" and page not in desk.track.pages:
+            if page == "examples" and page not in desk.track.screens.pages:
                 continue
             if button(label, ("kept", page), icon=entry_of(page).icon):
                 show_on(page, run, variant)

@@ -21,7 +21,7 @@ def page() -> None:
     every = [summary for summary in cache.all_runs() if summary.id != run.id]
     others = [summary for summary in every if _comparable(run, summary.id)]
     if not others:
-        kind = f" of {track_of(run).about}" if every else ""
+        kind = f" of {track_of(run).nouns.about}" if every else ""
         with st.container(border=True):
             st.markdown(
                 f"There is only one finished audit{kind}, so there is nothing to compare it with."

@@ -35,11 +35,11 @@ def page() -> None:
     with right:
         panels.draw_chart(made(run, what_was_cut, choice), "small_what_was_cut", alone=True)
         with st.container(key=state.NEXT_STEPS, horizontal=True, gap="small"):
-            link(track.pages[0], "Why")
+            link(track.screens.pages[0], "Why")
             link("examples", "What flipped")
             if "labels.TAB" in track.screens.tabs.get("examples", ()):
                 link("examples", "Label texts", tab="labels")
-            link("reliability" if "reliability" in track.pages else "measured", "How sure")
+            link("reliability" if "reliability" in track.screens.pages else "measured", "How sure")
             link("export", "Take it")
     panels.folded("More about it", run, choice, (what_was_cut, *track.charts.folded))
     if said := lookup.not_finished(run, choice):

@@ -41,7 +41,9 @@ def _one_variant(run: KeptRun, choice: Choice, split: str) -> None:
     track, table = track_of(run), made(run, pareto.variants_of, choice, split)
     rows = {row["variant"]: row for row in table.to_dict("records")}
     named = {
-        name: capital(f"{lookup.variant_label(run, row)}{track.mark(row)}{track.front.draw(row)}")
+        name: capital(
+            f"{lookup.variant_label(run, row)}{track.variants.mark(row)}{track.front.draw(row)}"
+        )
         for name, row in rows.items()
     }
     st.header("What is behind one point?", anchor=False)
@@ -66,7 +68,7 @@ COLUMNS = {
 
 def _numbers(run: KeptRun, variant: str, choice: Choice, split: str) -> pd.DataFrame:
     track, rows = track_of(run), []
-    for measure in track.details(choice.reading):
+    for measure in track.readings.details(choice.reading):
         row = lookup.measured(run, variant, measure, choice, track.front.views[split].split)
         if row is not None:
             numbers = {title: row[name] for title, name in COLUMNS.items()}

@@ -65,7 +65,9 @@ def result(run: KeptRun, choice: Choice) -> None:
     panels.show(run, choice, curve.fair_curve, (paid_by_group, levelling_down), options=options)
     with st.expander("What do these methods do?", icon=":material/help:"):
         for name in fair.shown_of(made(run, lookup.methods), family, choice.method):
-            st.markdown(f"**{plain(method_label(name))}**: {track_of(run).definition(name)}")
+            st.markdown(
+                f"**{plain(method_label(name))}**: {track_of(run).methods.definition(name)}"
+            )
 
 
 def against_others(run: KeptRun, choice: Choice) -> None:

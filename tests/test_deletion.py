@@ -57,8 +57,10 @@ def delete(track: str, folder: Path) -> None:
 
 def own_pages(track: str) -> set[str]:
     """Pages that no other track names."""
-    others = {page for name, screen in screens().items() if name != track for page in screen.pages}
-    return set(screens()[track].pages) - others
+    others = {
+        page for name, screen in screens().items() if name != track for page in screen.screens.pages
+    }
+    return set(screens()[track].screens.pages) - others
 
 
 def own_tabs(track: str) -> set[str]:

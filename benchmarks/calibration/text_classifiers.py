@@ -15,7 +15,7 @@ import pandas as pd
 from benchmarks.report import Measure
 from engine.core.types import POOLED
 from engine.store.runs import Run, Store, default_root
-from engine.tracks.text_classifiers.embedded import REMARKS
+from engine.tracks.text_classifiers.request import REMARKS
 
 STEPPED = ("attribution_mass", "conductance", "abs_corr", "fixed_class")
 """Scores that integrate along a path."""

@@ -69,11 +69,7 @@ class Request:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
-        plain = {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
-        }
-        return {**plain, "track": self.track}
+        return {**_fields(self), "track": self.track}
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -85,17 +81,8 @@ class Request:
     def from_dict(cls, value: Values) -> Self:
         """The inverse of `to_dict`. Unknown names raise RequestError and list the known ones; lists
         become tuples."""
-        value = {name: item for name, item in value.items() if name != "track"}
-        known = {field.name for field in fields_of(cls)}
-        faults = [unknown("request", name, known) for name in value if name not in known]
-        faults += [
-            Fault("request", f"{name} is missing.", "Name it.")
-            for name in [field.name for field in fields_of(cls) if field.required]
-            if name not in value
-        ]
-        if faults:
-            raise RequestError(faults)
-        return cls(**value)
+        needed = [field.name for field in fields_of(cls) if field.required]
+        return cls(**_known(value, "track", [field.name for field in fields_of(cls)], needed))
 
 
 @dataclass(frozen=True)
@@ -155,6 +142,10 @@ def said(request: Request, values: Values, *counting: str) -> dict[str, Any]:
         if field.later and _plain(values.get(field.name)) == _plain(field.default)
     }
     return {name: value for name, value in values.items() if name not in others}
+
+
+def _fields(asked: Any) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in asdict(asked).items()}
 
 
 def _plain(value: Any) -> Any:
@@ -262,12 +253,8 @@ class Growth:
     def to_dict(self) -> dict[str, Any]:
         """JSON-able. What came later is left out where it is not asked for: such growths look as
         they did before."""
-        plain = {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
-        }
         return {
-            **{name: value for name, value in plain.items() if value or name not in LATER},
+            **{name: value for name, value in _fields(self).items() if value or name not in LATER},
             "does": DOES,
         }
 
@@ -285,17 +272,20 @@ class Growth:
     @classmethod
     def from_dict(cls, value: Values) -> Self:
         """The inverse of `to_dict`. RequestError for names that are unknown or missing."""
-        value = {name: item for name, item in value.items() if name != "does"}
-        known = [field.name for field in fields(cls)]
-        faults = [unknown("request", name, known) for name in value if name not in known]
-        faults += [
-            Fault("request", f"{name} is missing.", "Name it.")
-            for name in ("track", "run", "axis")
-            if name not in value
-        ]
-        if faults:
-            raise RequestError(faults)
-        return cls(**value)
+        names = [field.name for field in fields(cls)]
+        return cls(**_known(value, "does", names, ("track", "run", "axis")))
+
+
+def _known(value: Values, kind: str, known: Sequence[str], needed: Sequence[str]) -> dict[str, Any]:
+    """The fields of a JSON form without its `kind`. RequestError for names that are unknown or
+    missing."""
+    value = {name: item for name, item in value.items() if name != kind}
+    faults = [unknown("request", name, known) for name in value if name not in known]
+    missing = (name for name in needed if name not in value)
+    faults += [Fault("request", f"{name} is missing.", "Name it.") for name in missing]
+    if faults:
+        raise RequestError(faults)
+    return value
 
 
 def is_growth(value: Values) -> bool:

@@ -51,18 +51,21 @@ class TrackEntry:
     claims: str = ""
     """A function that tells from the parsed words whether they ask for this track, where several
     have one word; none: it takes what no other claims."""
+    question: str = ""
+    """What can be asked of a run on the spot, an `engine.resident.asks.Ask`; empty where nothing
+    can."""
     request: str = "request:Request"
     validate: str = "request:validate"
     run: str = "run:run_audit"
     verify: str = "summary:recomputed"
-    screen: str = "track:Screen"
+    screen: str = "track:SCREEN"
     summary: str = "summary:RunSummary"
     mask: str = "checkpoint:mask_record"
     """What mask.json holds of one takable row of the variants table, (run, row) -> record."""
     checkpoint: str = "checkpoint:write_checkpoint"
     """Writes such a row as weights, (run, row, folder, base) -> files; `base` is where the run's
     model is now."""
-    embedded: str = "embedded:REQUESTS"
+    embedded: str = "request:REQUESTS"
     """Requests of the audits that the project ships."""
     grow: str = ""
     """What adds to a finished run, (Growth, store, hooks, executor) -> Run; empty where nothing can
@@ -77,11 +80,13 @@ class TrackEntry:
     """Where units that are chosen by hand are measured, (run, units, store) -> table; empty where
     none can be."""
 
-    inspect: str = "inspection:inspected"
+    inspect: str = "summary:inspected"
     """What a model is, before an audit is asked for: what a request says of the model, JSON-able ->
     sentences."""
     prediction: str = ""
     """What is said of levels that nobody measured; empty where variants are trained."""
+    benchmarks: str = ""
+    """Published tests that variants can be measured on; empty where there are none."""
     published: str = ""
     """Published scores that can be shown in place of an audit's."""
     shelves: str = ""

@@ -7,7 +7,7 @@ measured in. It names the measurements, and which tables and words for run.json 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -120,10 +120,16 @@ def kept_in(store: Store | None) -> dict[str, Any]:
 class ArrayContext(MeasurementContext):
     """What measurement contexts of classifiers share."""
 
+    settings: Any
+    kinds: Mapping[str, Measurement]
+
     @property
-    @abstractmethod
     def first_seed(self) -> int:
         """Seed of trial 0."""
+        return int(self.settings.first_seed)
+
+    def kind(self, name: str) -> Measurement:
+        return self.kinds[name]
 
     def seed(self, purpose: str, trial: int) -> int:
         """The seed of a trial for one purpose, the same for all methods, so that arms differ in the

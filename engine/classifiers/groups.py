@@ -318,6 +318,40 @@ class Measured:
     groups: pd.DataFrame
 
 
+def in_order(
+    rows: pd.DataFrame, classes: Sequence[str], key: str, many: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Places of the rows by their `key`, and labels in that order, [rows] int each; many: what rows
+    are called. The draws belong to items, so they are made in an order that does not depend on the
+    table's. PruneAuditError for labels that are no class."""
+    order = np.argsort(rows[key].to_numpy(dtype=object), kind="stable")
+    labels = rows["label"].to_numpy(dtype=np.int64)[order]
+    if len(rows) == 0 or labels.min() < 0 or labels.max() >= len(classes):
+        raise PruneAuditError(
+            f"{len(rows)} {many} whose labels do not all belong to {len(classes)} classes."
+        )
+    return order, labels
+
+
+def each_checked(
+    trials: Mapping[int, np.ndarray] | Sequence[np.ndarray], n: int, k: int
+) -> dict[int, np.ndarray]:
+    """Answers [n, k] float64 of every trial by number, in order from 0 where they have none.
+    PruneAuditError where there is no trial, and as of `checked`."""
+    found = numbered(trials)
+    if not found:
+        raise PruneAuditError("A variant without trials cannot be measured.")
+    return {
+        number: checked(part, n, k, "dense" if number == FIXED else f"trial {number}")
+        for number, part in found.items()
+    }
+
+
+def own_dense(trials: Trials, dense: Trials) -> Trials:
+    """What trials are compared with: one that was cut from its own dense model with that one."""
+    return dense.only(*trials.numbers) if {*trials.numbers} <= {*dense.numbers} else dense
+
+
 class GroupMeasure:
     """Measures the dense model and its variants on one set of images.
 
@@ -341,21 +375,13 @@ class GroupMeasure:
         items: Items = IMAGES,
         multi_class: str = OVO,
     ) -> None:
-        # The draws belong to images, so they are made in an order that does not depend on the
-        # table's.
-        self._order = np.argsort(images[items.key].to_numpy(dtype=object), kind="stable")
-        self._labels = images["label"].to_numpy(dtype=np.int64)[self._order]
+        self._order, self._labels = in_order(images, classes, items.key, items.many)
         self.split, self.n_boot, self.classes, self.multi_class = (
             split,
             n_boot,
             tuple(classes),
             multi_class,
         )
-        if len(images) == 0 or self._labels.min() < 0 or self._labels.max() >= len(classes):
-            raise PruneAuditError(
-                f"{len(images)} {items.many} whose labels do not all belong to {len(classes)}"
-                " classes."
-            )
         self.axes, self.notes = lay_out(
             images.iloc[self._order].reset_index(drop=True), classes, axes, items
         )
@@ -379,14 +405,7 @@ class GroupMeasure:
     def variant(self, trials: Mapping[int, np.ndarray] | Sequence[np.ndarray]) -> Arm:
         """Measure the trials of one variant: answers [images, classes] by trial number, or in order
         from 0."""
-        found = numbered(trials)
-        if not found:
-            raise PruneAuditError("A variant without trials cannot be measured.")
-        shape = len(self._labels), len(self.classes)
-        answers = {
-            number: checked(part, *shape, "dense" if number == FIXED else f"trial {number}")
-            for number, part in found.items()
-        }
+        answers = each_checked(trials, len(self._labels), len(self.classes))
         parts = [self._trial(part) for part in answers.values()]
         values, draws, nulls = (np.stack(part) for part in zip(*parts, strict=True))
         flat = tuple(number for number, part in answers.items() if degenerate(part))
@@ -515,9 +534,7 @@ class Arm:
         shown = self.measure.level(trials)
         change = Estimate(*[np.full(len(cells), np.nan)] * 4)
         if self is not self.measure.dense_arm:
-            # A trial cut from its own dense model is compared with that one.
-            before = dense.only(*trials.numbers) if {*trials.numbers} <= {*dense.numbers} else dense
-            change = self.measure.difference(trials, before)
+            change = self.measure.difference(trials, own_dense(trials, dense))
         table = cells.assign(
             variant=variant,
             split=self.measure.split,

@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
         print(file=sys.stderr)
     told = track_of_run(after).part("told")(before, after, growth)
     unpredicted = not any(_is_known(row["predicted"]) for row in told["rows"])
-    return told, _text({**told, "unpredicted": unpredicted}, track_of(after).items)
+    return told, _text({**told, "unpredicted": unpredicted}, track_of(after).nouns.items)
 
 
 def growth_of_words(args: argparse.Namespace, run: Run) -> Growth:

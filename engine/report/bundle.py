@@ -168,7 +168,7 @@ def _checkpoint(order: Order, to: Path) -> None:
     run, row, track, folder = order.run, order.takable, track_of(order.run), to / order.checkpoint
     if not (row["n_cut"] or row["method"] in track.ways.uncut or track.ways.instead(row)):
         what = f"{row['variant']!r} cuts nothing."
-        raise refusal("variant", what, f"Choose one that cuts {track.many}.")
+        raise refusal("variant", what, f"Choose one that cuts {track.nouns.many}.")
     track_of_run(run).part("checkpoint")(run, row, folder, order.base)
     (folder / "README.md").write_text(model_card(run, row), encoding="utf-8")
 

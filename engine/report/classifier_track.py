@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -12,10 +13,10 @@ import pandas as pd
 from engine.core import words
 from engine.core.types import Values
 from engine.report import in_words, phrasing
-from engine.report.charts import classifier_changed, lookup
+from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import CLASS_AXIS, repeats, trials_said
 from engine.report.charts.panel import Choice
-from engine.report.tracks import Flags, Flips, Measure, Null, Reading, Track, track_of
+from engine.report.tracks import Evidence, Flags, Measure, Reading, Readings, Telling, track_of
 from engine.store.runs import Run, where
 
 LIMITS = (
@@ -82,101 +83,101 @@ def flags(repeat: str, said: str, symbol: str = "x") -> Flags:
     return Flags(one_class_only, symbol, said)
 
 
-class ClassifierTrack(Track):
-    """A classifier whose arms run several times (`repeat`) and are measured per group of
-    `items`."""
+def data(run: Run) -> str:
+    groups = [words.axis_name(group) for group in run.data["groups"]]
+    return f"{run.data['name']} by {phrasing.listing(groups)}" if groups else run.data["name"]
 
-    null = Null(made=words.NULL_BAND)
-    not_built = "Not finished for this axis"
-    how_made: Sequence[str]
-    """How the numbers were made, for the report."""
-    more_limits: Sequence[str] = ()
 
-    def data(self, run: Run) -> str:
-        groups = [words.axis_name(group) for group in run.data["groups"]]
-        return f"{run.data['name']} by {phrasing.listing(groups)}" if groups else run.data["name"]
+def reading_of(items: str, name: str, metric: str = "") -> Reading:
+    """A metric (`name` over all items, `metric` or the same per group), and its gap as the harm."""
+    measure = partial(Measure, few=items)
+    gap = measure(f"{metric or name}_gap")
+    return Reading(
+        name,
+        harm=gap,
+        gap=gap,
+        worst=measure(f"worst_{metric or name}", names_group=True),
+        best=measure(f"best_{metric or name}", names_group=True),
+        quality=measure(name, per_axis=False),
+        group=measure(metric or name),
+    )
 
-    @property
-    def too_few(self) -> Mapping[str, str]:
-        """Verdicts of groups that are not judged, in words."""
-        return {
-            f"too few {self.items}": f"too few {self.items} for a verdict",
-            "one class only": f"{self.items} of one class only, so no verdict",
-        }
 
-    @property
-    def auc_limit(self) -> str:
-        return (
-            f"AUC needs {self.items} of both classes: a subgroup with one class only has none, "
-            "and is left out of gaps."
-        )
+def readings(
+    names: tuple[str, ...],
+    items: str,
+    of: Callable[[str], Reading],
+    own: Callable[[Run], tuple[str, ...]] | None = None,
+) -> Readings:
+    """Those of a classifier: beside one stand the others, rates and cross-entropy."""
 
-    def repeats_said(self, run: Run) -> str:
-        """How often every arm was run, e.g. "3 trials"."""
-        return trials_said(run)
-
-    def by_hand_said(self, run: Run) -> str:
-        """How many models a set that a person chose was measured in."""
-        return self.repeats_said(run)
-
-    def measure(self, metric: str, **more: Any) -> Measure:
-        return Measure(metric, few=self.items, **more)
-
-    def group_metric(self, reading: str) -> str:
-        """What a reading measures per group."""
-        return reading
-
-    def reading(self, name: str) -> Reading:
-        metric = self.group_metric(name)
-        gap = self.measure(f"{metric}_gap")
-        return Reading(
-            name,
-            harm=gap,
-            gap=gap,
-            worst=self.measure(f"worst_{metric}", names_group=True),
-            best=self.measure(f"best_{metric}", names_group=True),
-            quality=self.measure(name, per_axis=False),
-            group=self.measure(metric),
-        )
-
-    def details(self, reading: str) -> tuple[Measure, ...]:
-        first, *others = (
-            self.reading(name)
-            for name in (reading, *(one for one in self.readings if one != reading))
-        )
-        more = [self.measure(metric) for metric in ("tpr_gap", "fpr_gap")]
+    def details(reading: str) -> tuple[Measure, ...]:
+        first, *others = map(of, dict.fromkeys((reading, *names)))
+        more = [Measure(metric, few=items) for metric in ("tpr_gap", "fpr_gap")]
         rest = [part for one in others for part in (one.quality, one.harm)]
-        entropy = self.measure("cross_entropy", per_axis=False)
+        entropy = Measure("cross_entropy", few=items, per_axis=False)
         found = (first.harm, first.quality, first.worst, first.best, *rest, *more, entropy)
         return tuple({measure.metric: measure for measure in found}.values())
 
-    def mark(self, variant: Values) -> str:
-        return f", {self.repeat} {variant['seed']}" if variant.get("seed", -1) >= 0 else ""
+    return Readings(names, of, details, own)
 
-    def measured_on(self, run: Run, row: Values | None, split: str) -> str:
-        n, by_hand = f"{split} {self.items}", False
-        if row is not None and not pd.isna(row["n"]):
-            n = phrasing.count(int(row["n"]), f"{split} {self.item}")
-            by_hand = words.is_by_hand(str(row.get("variant", "")))
-        return (
-            f"{n}, {self.by_hand_said(run) if by_hand else f'{self.repeats_said(run)} per method'}"
-        )
 
-    def flips(self, run: Run, choice: Choice, trial: int | None) -> Flips | None:
-        return classifier_changed.flips(run, choice, trial)
+def mark(repeat: str, variant: Values) -> str:
+    return f", {repeat} {variant['seed']}" if variant.get("seed", -1) >= 0 else ""
 
-    def caveat(self, run: Run, choice: Choice, row: Values | None) -> str:
-        return lookup.caveat(run, row, more=run.data.get("stand_in") or "")
 
-    def notes(self, run: Run) -> list[str]:
-        data = run.data
-        found = [*run.meta["warnings"], *(data.get("notes") or []), data.get("stand_in") or ""]
-        return list(dict.fromkeys(filter(None, found)))
+def measured_on(by_hand: str, run: Run, row: Values | None, split: str) -> str:
+    """by_hand: in how many models a set that a person chose was measured; "" where in all."""
+    nouns, often = track_of(run).nouns, f"{trials_said(run)} per method"
+    if row is None or pd.isna(row["n"]):
+        return f"{split} {nouns.items}, {often}"
+    if words.is_by_hand(str(row.get("variant", ""))):
+        often = by_hand or trials_said(run)
+    return f"{phrasing.count(int(row['n']), f'{split} {nouns.item}')}, {often}"
 
-    def limits(self, run: Run, short: bool = False) -> list[str]:
-        how = () if short else self.how_made
-        limits = (*(limit.format(items=self.items) for limit in LIMITS), *self.more_limits)
-        return [*filter(None, [run.data.get("stand_in")]), *how, self.auc_limit, *limits]
+
+def caveat(run: Run, choice: Choice, row: Values | None) -> str:
+    return lookup.caveat(run, row, more=run.data.get("stand_in") or "")
+
+
+def notes(run: Run) -> list[str]:
+    data = run.data
+    found = [*run.meta["warnings"], *(data.get("notes") or []), data.get("stand_in") or ""]
+    return list(dict.fromkeys(filter(None, found)))
+
+
+def limits(
+    how_made: Sequence[str], more: Sequence[str], run: Run, short: bool = False
+) -> list[str]:
+    """how_made: how the numbers were made, for the report."""
+    items = track_of(run).nouns.items
+    return [
+        *filter(None, [run.data.get("stand_in")]),
+        *(() if short else how_made),
+        f"AUC needs {items} of both classes: a subgroup with one class only has none, and is left"
+        " out of gaps.",
+        *(limit.format(items=items) for limit in LIMITS),
+        *more,
+    ]
+
+
+def evidence(
+    items: str, intervals: str, how_made: Sequence[str], more: Sequence[str] = (), by_hand: str = ""
+) -> Evidence:
+    """What numbers of a classifier rest on, which runs several times and is measured per group."""
+    too_few = {
+        f"too few {items}": f"too few {items} for a verdict",
+        "one class only": f"{items} of one class only, so no verdict",
+    }
+    return Evidence(
+        data,
+        partial(measured_on, by_hand),
+        intervals,
+        too_few,
+        caveat,
+        notes,
+        partial(limits, how_made, more),
+    )
 
 
 # The plain words in which audits of classifiers are told; a track adds what was done, and what it
@@ -224,8 +225,8 @@ def unlearned(run: Run) -> str:
     if (row["low"] if math.isfinite(row["low"]) else row["value"]) > 0.5:
         return ""
     return (
-        f"The {track_of(run).whole} could be guessing (AUC {in_words.short(row['value'])}): no "
-        "verdict is given on any cut of it."
+        f"The {track_of(run).nouns.whole} could be guessing (AUC {in_words.short(row['value'])}): "
+        "no verdict is given on any cut of it."
     )
 
 
@@ -258,7 +259,7 @@ def _mistaken(run: Run, choice: Choice, variant: Values) -> Iterator[str]:
             if row["metric"] == metric and phrasing.direction(row, len(rows)) == worse
         ]
         if clear:
-            items, whose = track_of(run).items, in_words.names(clear)
+            items, whose = track_of(run).nouns.items, in_words.names(clear)
             yield (
                 f"More {words.quoted(own)} {items} of {whose} are taken for {words.quoted(other)}."
             )
@@ -266,18 +267,18 @@ def _mistaken(run: Run, choice: Choice, variant: Values) -> Iterator[str]:
 
 def _of(run: Run, choice: Choice, variant: Values) -> str:
     """That one model's intervals are about its items alone; of several, which gap is told."""
-    track, reading = track_of(run), lookup.reading(run, choice)
+    nouns, reading = track_of(run).nouns, lookup.reading(run, choice)
     if words.is_by_hand(str(variant["method"])) or lookup.is_predicted(variant):
         return ""
     if (models := repeats(run)) < 2:
-        one = f"It is one {track.repeat}: intervals are about its {track.items},"
+        one = f"It is one {nouns.repeat}: intervals are about its {nouns.items},"
         return f"{one} and another may differ."
     if not reading.harm.metric.endswith("_gap") or int(variant.get("seed", -1)) >= 0:
         return ""
     metric = reading.group.metric
     change = "" if reading.harm.metric == f"{metric}_gap" else "changes of "
     what = f"{change}{words.metric_name(metric)}"
-    return f"The gap is of mean {what} over {phrasing.count(models, track.repeat)}."
+    return f"The gap is of mean {what} over {phrasing.count(models, nouns.repeat)}."
 
 
 def degenerate_said(run: Run, variant: Values) -> str:
@@ -285,13 +286,29 @@ def degenerate_said(run: Run, variant: Values) -> str:
     wrong, trials = int(variant["degenerate"]), repeats(run)
     if not wrong:
         return ""
-    repeat = track_of(run).repeat
+    nouns = track_of(run).nouns
+    repeat = nouns.repeat
     of = f"{wrong} of {phrasing.count(trials, repeat)}" if variant["seed"] < 0 else f"This {repeat}"
     ends = "ends" if wrong == 1 else "end"
     return (
-        f"{of} {ends} with a model that predicts one class for every {track_of(run).item}. It is "
+        f"{of} {ends} with a model that predicts one class for every {nouns.item}. It is "
         "marked in the charts and counts in the means here."
     )
+
+
+_DRAWN = {"male": "ways of drawing invented faces", "skin": "skin tones of invented faces"}
+FACES = {"avatars": _DRAWN, "avatars-gap": _DRAWN}
+"""Axes of the faces that the project draws itself."""
+
+
+def telling(
+    does: Callable[[Run, Values], str],
+    invented: Mapping[str, Mapping[str, str]],
+    more: Callable[[Run, Choice, Values], str] = more,
+) -> Telling:
+    """The plain words of a classifier's audit; `invented` as `groups` reads it."""
+    told = partial(groups, invented=invented)
+    return Telling(does, told, harm, CHANCE, more=more, unlearned=unlearned)
 
 
 def missed_said(run: Run, variant: Values) -> str:
@@ -302,7 +319,7 @@ def missed_said(run: Run, variant: Values) -> str:
     level = track.level
     return (
         f"The target of {level.say(variant[level.column])} was not met exactly: the model's"
-        f" {track.many} are too coarse. Reached: {level.say(variant[level.realised])}."
+        f" {track.nouns.many} are too coarse. Reached: {level.say(variant[level.realised])}."
     )
 
 

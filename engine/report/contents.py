@@ -42,7 +42,7 @@ def default_choice(
 
 def default_reading(run: Run) -> str:
     """The reading of harm the run was asked for, else the track's usual one."""
-    asked, known = run.request.get("reading"), track_of(run).readings
+    asked, known = run.request.get("reading"), track_of(run).readings.names
     return asked if asked in known else known[0]
 
 

@@ -240,13 +240,13 @@ class Chosen:
 def trial_split(run: Run) -> str:
     """The split on which a set is tried before it is measured on test: training data where none is
     for validation."""
-    return VALIDATION if run.data[track_of(run).items].get(VALIDATION) else TRAIN
+    return VALIDATION if run.data[track_of(run).nouns.items].get(VALIDATION) else TRAIN
 
 
 def trial_said(run: Run) -> str:
     """What it is tried on, in words: "validation texts"."""
     kind = "validation" if trial_split(run) == VALIDATION else "training"
-    return f"{kind} {track_of(run).items}"
+    return f"{kind} {track_of(run).nouns.items}"
 
 
 def chosen_of(
@@ -256,7 +256,7 @@ def chosen_of(
     it is measured on. RequestError where its name cannot be its own."""
     check_name(request.name)
     name, split = name_of(mask.digest, request.name), request.split or trial_split(run)
-    check_taken(run, name, units, cut_of, track_of(run).many)
+    check_taken(run, name, units, cut_of, track_of(run).nouns.many)
     reported = split == TEST or name in set(lookup.reported(run)["variant"])
     return Chosen(name, mask, units, reported), split
 
@@ -354,7 +354,7 @@ def check_set(run: Run, request: Growth, level: Fault, total: int, counted: str 
     check_asked(run, request, (TEST, trial_split(run)))
     if request.level is not None:
         raise RequestError(level)
-    many = track_of(run).many
+    many = track_of(run).nouns.many
     check_units(request.units, total, many, run.model["name"], counted)
 
 

@@ -16,7 +16,7 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contents import axis_panels, shared_panels
-from engine.report.tracks import track_of
+from engine.report.tracks import terms_of, track_of
 from engine.store.runs import Run, where
 
 
@@ -46,7 +46,7 @@ def _names(run: Run) -> dict[str, str]:
     """What ids of a run are in words, longest first: an id can begin with a shorter one."""
     table, track = lookup.frame(run, "variants"), track_of(run)
     names = {
-        str(row["variant"]): f"“{track.label(row)}”"
+        str(row["variant"]): f"“{track.variants.label(row)}”"
         for row in table.to_dict("records")
         if row["variant"] != "dense"
     }
@@ -66,10 +66,13 @@ def parts(run: Run, choice: Choice) -> list[Part]:
     known, what it cannot say."""
     track = track_of(run)
     notes = dict.fromkeys(
-        in_words(run, note) for note in chain(run.meta.get("warnings") or [], track.notes(run))
+        in_words(run, note)
+        for note in chain(run.meta.get("warnings") or [], track.evidence.notes(run))
     )
     limits = [
-        limit for limit in track.limits(run) if limit not in notes and limit != track.intervals
+        limit
+        for limit in track.evidence.limits(run)
+        if limit not in notes and limit != track.evidence.intervals
     ]
     found = [
         Part("What was measured", tuple(_what(run, choice))),
@@ -83,7 +86,7 @@ def parts(run: Run, choice: Choice) -> list[Part]:
 def _what(run: Run, choice: Choice) -> Iterator[str]:
     track, model = track_of(run), run.model
     size = f", {phrasing.number(model['parameters'])} parameters" if "parameters" in model else ""
-    yield f"Model {model['name']}{size}; {track.data(run)}."
+    yield f"Model {model['name']}{size}; {track.evidence.data(run)}."
     yield f"Measured on {lookup.measured_on(run, lookup.harm(run, 'dense', choice))}."
     spent = sum(run.meta.get("spent", {}).values())
     device = run.meta.get("provenance", {}).get("device_name") or run.meta.get(
@@ -98,7 +101,7 @@ def _what(run: Run, choice: Choice) -> Iterator[str]:
 
 def _how_sure(run: Run, choice: Choice) -> Iterator[str]:
     """Intervals, then the null band of the dense model's harm."""
-    yield track_of(run).intervals
+    yield track_of(run).evidence.intervals
     row = lookup.harm(run, "dense", choice)
     measure = lookup.reading(run, choice).harm
     if row is not None and (side := phrasing.null_side(row)):
@@ -120,7 +123,7 @@ def subgroups(run: Run) -> pd.DataFrame:
     rows = rows.drop_duplicates(["axis", "group"])
     axes, groups = rows["axis"].map(words.axis_name), rows["group"].map(words.group_name)
     table = pd.DataFrame(
-        {"axis": axes, "subgroup": groups, track_of(run).items: rows["n"].astype(int)}
+        {"axis": axes, "subgroup": groups, track_of(run).nouns.items: rows["n"].astype(int)}
     )
     verdict = rows["verdict"].fillna("") if "verdict" in rows else pd.Series("", index=rows.index)
     return (table.assign(remark=verdict) if verdict.any() else table).reset_index(drop=True)
@@ -129,9 +132,12 @@ def subgroups(run: Run) -> pd.DataFrame:
 def definitions(run: Run, choice: Choice) -> pd.DataFrame:
     """Every method and measure of the audit, and the terms its charts use."""
     track = track_of(run)
-    rows = {words.method_name(name): track.definition(name) for name in lookup.methods(run)}
-    rows |= {measure.word.name: _meaning(measure.word) for measure in track.details(choice.reading)}
-    rows |= {name: meaning for name, meaning in track.terms().items() if name not in rows}
+    rows = {words.method_name(name): track.methods.definition(name) for name in lookup.methods(run)}
+    rows |= {
+        measure.word.name: _meaning(measure.word)
+        for measure in track.readings.details(choice.reading)
+    }
+    rows |= {name: meaning for name, meaning in terms_of(run).items() if name not in rows}
     return pd.DataFrame(
         [(name, text) for name, text in rows.items() if text], columns=["word", "what it means"]
     )
@@ -145,7 +151,7 @@ def _meaning(word: words.Word) -> str:
 def caveats(run: Run, choice: Choice) -> pd.DataFrame:
     """What each chart rests on beyond what `parts` says: one row per caveat, with the questions it
     stands under."""
-    known = [track_of(run).intervals, *track_of(run).limits(run)]
+    known = [track_of(run).evidence.intervals, *track_of(run).evidence.limits(run)]
     found: dict[str, list[str]] = {}
     for panel in chain(axis_panels(run, choice), shared_panels(run, choice)):
         text = panel.caveat
@@ -159,7 +165,7 @@ def caveats(run: Run, choice: Choice) -> pd.DataFrame:
 def settings(run: Run) -> pd.DataFrame:
     """The request, and what the run decided by itself."""
     rows = [(words.setting_name(key), said(value)) for key, value in sorted(run.request.items())]
-    rows += [(name, said(value)) for name, value in track_of(run).settings(run)]
+    rows += [(name, said(value)) for name, value in track_of(run).evidence.settings(run)]
     return pd.DataFrame(rows, columns=["setting", "value"])
 
 

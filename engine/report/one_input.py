@@ -51,7 +51,7 @@ def asked_model(given: Values, run: Run, known: Collection[str], faults: list[Fa
     if found:
         raise RequestError(found)
     asked = rows.iloc[0].to_dict()
-    first, repeat = first_repeat(run, asked), track_of(run).repeat
+    first, repeat = first_repeat(run, asked), track_of(run).nouns.repeat
     several = (
         f"The first of several {repeat}s is shown ({int(first['seed'])}); others may answer "
         "differently."
@@ -152,7 +152,7 @@ class PictureAsk(Ask):
         about = {
             "run": run.id,
             "cut": model.label,
-            "gone": track_of(run).cut_of(run, model.variant),
+            "gone": track_of(run).variants.cut_of(run, model.variant),
         }
         own = (
             dense.notes if run.request.get("train") is None else ()

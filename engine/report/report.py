@@ -99,7 +99,7 @@ def _fact(fact: Fact) -> str:
 
 
 def _limits(run: Run) -> str:
-    limits = track_of(run).limits(run, short=True)[:LIMITS]
+    limits = track_of(run).evidence.limits(run, short=True)[:LIMITS]
     items = "".join(f"<li>{escape(text)}</li>" for text in limits)
     return (
         f'<h2>What this cannot say</h2><ul>{items}</ul><p class=small><a href="#limits">All'
@@ -173,7 +173,9 @@ def _parts(
     """The appendix by anchor: a title, and its HTML. Their charts go into `figures`. A named
     variant is measured on every axis; otherwise each axis shows the variant made for it."""
     parts, axes, track = {}, run.request["axes"], track_of(run)
-    if notes := [words.title_said(measured.in_words(run, note), axes) for note in track.notes(run)]:
+    if notes := [
+        words.title_said(measured.in_words(run, note), axes) for note in track.evidence.notes(run)
+    ]:
         parts["notes"] = "What must be known about this audit", _list(notes)
     for place, axis in enumerate(axes):
         mine = replace(choice, measured_axis=axis) if variant else for_axis(run, choice, axis)
@@ -181,7 +183,7 @@ def _parts(
         parts[f"axis-{place}"] = title, _axis(run, mine, axis, show_offensive, figures)
     pairs = zip(shared_panels(run, choice), shared_panels(run, _dark(choice)), strict=True)
     parts["model"] = "The whole model", "".join(panels_html(pairs, "all", figures))
-    parts["limits"] = "What this cannot say", _list(track.limits(run))
+    parts["limits"] = "What this cannot say", _list(track.evidence.limits(run))
     parts["settings"] = "Settings", _settings(run)
     parts["provenance"] = "Provenance", _provenance(run)
     return parts
@@ -255,7 +257,7 @@ def _verdict(run: Run, choice: Choice) -> str:
     said, variant = verdict(run, choice), lookup.variant_of(run, choice)["variant"]
     told = "".join(f"<p>{escape(text)}</p>" for text in (said.meaning, said.more) if text)
     cards = "".join(map(_card, said.numbers))
-    caveat = track_of(run).caveat(run, choice, lookup.harm(run, variant, choice))
+    caveat = track_of(run).evidence.caveat(run, choice, lookup.harm(run, variant, choice))
     lead = f'<p class="lead">{escape(said.sentence)}</p>{told}<div class="cards">{cards}</div>'
     return f'{lead}<p class="caveat">{escape(caveat)}</p>'
 
@@ -355,25 +357,26 @@ def model_card(run: Run, variant: Values) -> str:
     to load it."""
     meta, track, choice = run.meta, track_of(run), default_choice(run, variant=variant["variant"])
     own = is_one_of_several(variant)
-    mark = track.mark(variant) if own else ""
+    mark = track.variants.mark(variant) if own else ""
     amount = phrasing.sentence(lookup.amount(run, variant))
     removed = f"{amount} removed by {words.method_name(variant['method'])}"
+    nouns, definition = track.nouns, track.methods.definition(variant["method"])
     lines = [
         f"# {plain(meta['model']['name'])}, pruned: {lookup.variant_label(run, variant)}{mark}",
         "",
-        f"{track.ways.label(variant) or removed}. {track.definition(variant['method'])}".strip(),
+        f"{track.ways.label(variant) or removed}. {definition}".strip(),
         "",
         *(own_lines(run, variant, choice) if own else ()),
-        f"## {f'All {track.repeat}s, measured' if own else 'Measured'} against the {track.whole}",
+        f"## {f'All {nouns.repeat}s, measured' if own else 'Measured'} against the {nouns.whole}",
         "",
-        *((f"Means over all {track.repeat}s of the audit, not this model.", "") if own else ()),
+        *((f"Means over all {nouns.repeat}s of the audit, not this model.", "") if own else ()),
     ]
     for axis in meta["request"]["axes"]:
         text = plain(verdict(run, replace(choice, measured_axis=axis)).whole)
         lines.append(f"- **{plain(words.axis_name(axis)).capitalize()}.** {text}")
     harm = lookup.harm(run, variant["variant"], choice)
-    lines += ["", plain(track.caveat(run, choice, harm)), "", "## Limits", ""]
-    lines += [f"- {text}" for text in track.limits(run, short=True)]
+    lines += ["", plain(track.evidence.caveat(run, choice, harm)), "", "## Limits", ""]
+    lines += [f"- {text}" for text in track.evidence.limits(run, short=True)]
     loading = track.handout.loading.format(model=meta["model"])
     lines += ["", "## Loading", "", loading, "", origin(run)]
     return visible("\n".join(lines) + "\n")
@@ -409,7 +412,7 @@ def own_lines(run: Run, variant: Values, choice: Choice) -> list[str]:
         if row is not None and row["value"] == row["value"]:
             name = plain(words.axis_name(axis)).capitalize()
             lines.append(f"- {name}, {reading.worst.name}: {reading.worst.with_interval(row)}.")
-    return [*lines, "", f"One {track.repeat} only: another one would give other numbers.", ""]
+    return [*lines, "", f"One {track.nouns.repeat} only: another one would give other numbers.", ""]
 
 
 def plain(text: str) -> str:

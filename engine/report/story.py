@@ -80,9 +80,12 @@ def _cut(view: View) -> Step:
     """How much is cut, of what, and who chose it."""
     run, variant, track = view.run, view.variant, view.track
     if view.is_dense:
-        return Step("cut", f"Nothing is cut here: this is the {track.whole}.", None, "")
-    method, how = lookup.method_label(run, variant["method"]), track.definition(variant["method"])
-    sentence = f"{phrasing.sentence(method)} cuts {track.cut_of(run, variant)}."
+        return Step("cut", f"Nothing is cut here: this is the {track.nouns.whole}.", None, "")
+    method, how = (
+        lookup.method_label(run, variant["method"]),
+        track.methods.definition(variant["method"]),
+    )
+    sentence = f"{phrasing.sentence(method)} cuts {track.variants.cut_of(run, variant)}."
     return Step("cut", sentence, what_was_cut(run, view.choice), _first_sentence(how))
 
 
@@ -205,7 +208,7 @@ def slides(run: Run, choice: Choice) -> bytes:
             _slide(
                 deck.slides.add_slide(deck.slide_layouts[5]),
                 told,
-                f"{track_of(run).about.capitalize()}. Audit {run.id} of {run.model['name']}.",
+                f"{track_of(run).nouns.about.capitalize()}. Audit {run.id} of {run.model['name']}.",
             )
     written = io.BytesIO()
     deck.save(written)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -46,6 +47,13 @@ def ends(low: float, high: float, form: str) -> str:
     )
 
 
+def changed(row: Any) -> str:
+    """A change with its interval; "" where none is known."""
+    if math.isnan(row.delta):
+        return ""
+    return f"{row.delta:+.3f} {ends(row.delta_low, row.delta_high, '+.3f')}"
+
+
 def number(value: float, form: str) -> str:
     return "none" if math.isnan(value) else f"{value:{form}}"
 
@@ -56,7 +64,7 @@ def paid_most(rows: pd.DataFrame) -> str:
     if known.empty:
         return ""
     most = known.loc[known["delta"].idxmin()]
-    return f"  {most.group} {most.delta:+.3f} {ends(most.delta_low, most.delta_high, '+.3f')}"
+    return f"  {most.group} {changed(most)}"
 
 
 def searched(summaries: Sequence[RunSummary], text: str, order: str) -> list[RunSummary]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -380,8 +379,9 @@ class Front:
 
     question: Callable[[Run, Choice], str]
     views: Mapping[str, View]
-    marks: Mapping[str, str]
-    """Columns of the variants table, with names for people: there every variant is a row."""
+    marks: str
+    """Columns of the variants table, apart by blanks, the method first: there every variant is a
+    row."""
     at_level: bool = False
     """Whether only means at the chosen level compete: among all, the least cut always wins."""
     chance: Callable[[Run, Choice], Chance | None] = lambda run, choice: None
@@ -405,6 +405,9 @@ class Flags:
 class Screens:
     """How pages read for a kind of audit, where they differ."""
 
+    pages: tuple[str, ...]
+    """Pages that not every kind of audit has, the most telling first. Where two kinds name a page,
+    it shows both through what is declared here."""
     tabs: Mapping[str, tuple[str, ...]]
     """Of the pages that several kinds have, the tabs in reading order: FILE.NAME, the file in
     pages/tabs."""
@@ -603,13 +606,12 @@ class Telling:
     where it has."""
 
 
-class Track(ABC):
-    """A kind of audit. Final subclasses live in `track.py` of each folder in engine.tracks and are
-    found there."""
+@dataclass(frozen=True)
+class Nouns:
+    """What sentences call the things that an audit of this kind is about."""
 
-    name: str
     about: str
-    """What an audit of this kind is about, for lists: "attention heads of a language model"."""
+    """For lists: "attention heads of a language model"."""
     one: str
     many: str
     """The unit that is cut: "head", "heads"."""
@@ -617,143 +619,137 @@ class Track(ABC):
     items: str
     """What a measurement is made on: "prompt", "prompts"."""
     whole: str = "dense model"
-    """The model before the cut, as sentences call it."""
+    """The model before the cut."""
     repeat: str = "trial"
     """One of several models of an arm, where there are several."""
-    level: Level
-    pages: tuple[str, ...]
-    """Pages that not every kind of audit has, the most telling first. Where two kinds name a page,
-    it shows both through what is declared here."""
-    screens: Screens
-    readings: tuple[str, ...]
-    """Readings of harm and quality; the first is the usual one."""
+    reworded: Callable[[str], str] = lambda text: text
+    """A text of the track's vocabulary, whose units may be called otherwise in this run."""
+
+
+@dataclass(frozen=True)
+class Methods:
+    """How the methods of an audit are shown and told."""
+
+    style: Callable[..., Style]
+    """Colour, symbol and dash of (method, dark=False), the same in every chart."""
+    definition: Callable[[str], str]
+    """What a method does, one sentence; "" where it is not known."""
+    order: Callable[[Iterable[str]], list[str]]
+    """Methods in the order a reader should meet them."""
+    compared: Callable[[Sequence[str], str], list[str]] = lambda methods, chosen: list(methods)
+    """The run's methods that every comparison shows beside the chosen one."""
+    not_built: str = "Not finished for this axis"
+    """Why a method of the run may have no variant for an axis."""
     line_labels: bool = True
     """Whether lines of charts are named at their ends; else in a legend, where there are many with
     long names."""
-    flags: Flags = Flags()
+
+
+def cut_of(run: Run, variant: Values) -> str:
+    """How many units of all were cut."""
+    return f"{variant['n_cut']:.0f} of {run.n_units} {track_of(run).nouns.many}"
+
+
+@dataclass(frozen=True)
+class Variants:
+    """How rows of the variants table are said."""
+
+    label: Callable[[Values], str]
+    """In words: "FASP, 20 % cut"."""
+    amount: Callable[[Run, Values], str]
+    """How much was cut, asked and realised: "6 of 32 heads (18.8 %; asked 20 %)"."""
+    reached: Callable[[Run, Values], str]
+    """How much was cut, for the hover of a point in a chart."""
+    columns: str
+    """Columns in charts' tables, apart by blanks; the method first."""
+    mark: Callable[[Values], str]
+    """What sets one apart from others with its label, e.g. ", γ = 0.3"; else ""."""
+    cut_of: Callable[[Run, Values], str] = cut_of
+    """How many units of all, for a hover."""
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """Of columns that are called otherwise here than by `engine.report.schema`."""
+
+
+@dataclass(frozen=True)
+class Readings:
+    """Ways to read harm and quality."""
+
+    names: tuple[str, ...]
+    """The first is the usual one."""
+    of: Callable[[str], Reading]
+    details: Callable[[str], tuple[Measure, ...]]
+    """Everything measured about one variant, for a table."""
+    own: Callable[[Run], tuple[str, ...]] | None = None
+
+    def offered(self, run: Run) -> tuple[str, ...]:
+        """Those of this run that a reader may switch between."""
+        return self.own(run) if self.own else self.names
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What numbers rest on, and how far they reach."""
+
+    data: Callable[[Run], str]
+    """What the run was measured on, in a few words: "avatars by skin". Names of users are
+    unescaped."""
+    measured_on: Callable[[Run, Values | None, str], str]
+    """How a number of a split was measured: on how many of what, how often, judged by which
+    model."""
+    intervals: str
+    """What the intervals are."""
+    too_few: Mapping[str, str]
+    """Verdicts of the groups table in a sentence."""
+    caveat: Callable[[Run, Choice, Values | None], str]
+    """How it was measured."""
+    notes: Callable[[Run], list[str]]
+    """What must be known about the run before any chart of it is read."""
+    limits: Callable[..., list[str]]
+    """What a report of (run, short=False) cannot say; in short, what a model card cannot say."""
+    settings: Callable[[Run], list[tuple[str, Any]]] = lambda run: []
+    """Settings that were decided by the run itself."""
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """A kind of audit, as data. It stands in `track.py` of its folder in engine.tracks, which the
+    folder's `__init__` names."""
+
+    name: str
+    nouns: Nouns
+    level: Level
+    methods: Methods
+    variants: Variants
+    readings: Readings
+    evidence: Evidence
+    screens: Screens
+    charts: Charts
     front: Front
     comparison: Comparison
-    columns: Mapping[str, str]
-    """Columns of the variants table in charts' tables, with names for people."""
-    null: Null
-    """What is said of null bands."""
-    not_built: str
-    """Why a method of the run may have no variant for an axis."""
     handout: Handout
     telling: Telling
     """The plain words of its verdicts."""
-    charts: Charts
-    intervals: str
-    """What the intervals are."""
-
+    flips: Callable[[Run, Choice, int | None], Flips | None]
+    """The answers before and after a cut, of one trial or all of them; None where none were
+    kept."""
+    null: Null
+    """What is said of null bands."""
+    flags: Flags = Flags()
     maps: Maps | Effects | None = None
     """What the page about heads shows; None where the units are no heads."""
     ways: Ways = Ways()
     """Ways to make the model smaller other than cutting units."""
-
     bench: Bench | None = None
     """How units are switched off by hand; None where they cannot be."""
-
-    benchmarks: Benchmarks | None = None
-    """Published tests that variants can be measured on; None where there are none."""
-
-    def terms(self) -> Mapping[str, str]:
-        """Words of its vocabulary and what they mean."""
-        return words.terms(self.name)
-
-    def of_run(self, run: Run) -> Track:
-        """This kind of audit with the words of one run, whose units may have a name of their
-        own."""
-        return self
-
-    @property
-    @abstractmethod
-    def too_few(self) -> Mapping[str, str]:
-        """Verdicts of the groups table in a sentence."""
-
-    @abstractmethod
-    def reading(self, name: str) -> Reading: ...
-
-    def offers(self, run: Run) -> tuple[str, ...]:
-        """The readings of this run a reader may switch between."""
-        return self.readings
-
-    @abstractmethod
-    def style(self, method: str, dark: bool = False) -> Style:
-        """Colour, symbol and dash of a method, the same in every chart."""
-
-    @abstractmethod
-    def definition(self, method: str) -> str:
-        """What a method does, one sentence; "" where it is not known."""
-
-    @abstractmethod
-    def order(self, methods: Iterable[str]) -> list[str]:
-        """Methods in the order a reader should meet them."""
-
-    def compared(self, methods: Sequence[str], chosen: str) -> list[str]:
-        """The run's methods that every comparison shows beside the chosen one."""
-        return list(methods)
-
-    @abstractmethod
-    def data(self, run: Run) -> str:
-        """What the run was measured on, in a few words: "avatars by skin". Names of users are
-        unescaped."""
-
-    @abstractmethod
-    def label(self, variant: Values) -> str:
-        """A variant in words, e.g. "FASP, 20 % cut"."""
-
-    def mark(self, variant: Values) -> str:
-        """What sets a variant apart from others with its label, e.g. ", γ = 0.3"."""
-        return ""
-
-    def cut_of(self, run: Run, variant: Values) -> str:
-        """How many units of all, for a hover."""
-        return f"{variant['n_cut']:.0f} of {run.n_units} {self.many}"
-
-    @abstractmethod
-    def amount(self, run: Run, variant: Values) -> str:
-        """How much was cut, asked and realised, e.g. "6 of 32 heads (18.8 %; asked 20 %)"."""
-
-    @abstractmethod
-    def reached(self, run: Run, variant: Values) -> str:
-        """How much was cut, for the hover of a point in a chart."""
-
-    @abstractmethod
-    def measured_on(self, run: Run, row: Values | None, split: str) -> str:
-        """How a number was measured: on how many of what, how often, judged by which model."""
-
-    @abstractmethod
-    def flips(self, run: Run, choice: Choice, trial: int | None) -> Flips | None:
-        """The answers before and after a cut, of one trial or all of them; None where none were
-        kept."""
-
-    @abstractmethod
-    def caveat(self, run: Run, choice: Choice, row: Values | None) -> str:
-        """How it was measured."""
-
-    @abstractmethod
-    def details(self, reading: str) -> tuple[Measure, ...]:
-        """Everything measured about one variant, for a table."""
-
-    @abstractmethod
-    def notes(self, run: Run) -> list[str]:
-        """What must be known about the run before any chart of it is read."""
-
-    @abstractmethod
-    def limits(self, run: Run, short: bool = False) -> list[str]:
-        """What a report cannot say; in short, what a model card cannot say."""
-
-    def settings(self, run: Run) -> list[tuple[str, Any]]:
-        """Settings that were decided by the run itself."""
-        return []
+    of_run: Callable[[Run], Track] | None = None
+    """This kind of audit with the words of one run, whose units may have a name of their own."""
 
 
 @cache
 def tracks() -> Mapping[str, Track]:
     """Every track by name. Found at the first call, not at import: a track's file imports the
     panels it is made of."""
-    return {name: entry.part("screen")() for name, entry in entries.tracks().items()}
+    return {name: entry.part("screen") for name, entry in entries.tracks().items()}
 
 
 def track_name(meta: Mapping[str, object]) -> str:
@@ -764,12 +760,26 @@ def track_name(meta: Mapping[str, object]) -> str:
 def track_of(run: Run) -> Track:
     """The track of a run, in the run's own words. RequestError for one that this version does not
     know."""
-    return tracks()[track_name(run.meta)].of_run(run)
+    track = tracks()[track_name(run.meta)]
+    return track.of_run(run) if track.of_run else track
+
+
+def terms_of(run: Run) -> Mapping[str, str]:
+    """Words of its vocabulary and what they mean."""
+    track = track_of(run)
+    found = words.terms(track.name)
+    return {name: track.nouns.reworded(text) for name, text in found.items()}
 
 
 def prediction_of(run: Run) -> Prediction | None:
     """What is said of levels of a run that nobody measured; None where nothing can be."""
     found: Prediction | None = entries.track_of_run(run).given("prediction")
+    return found
+
+
+def benchmarks_of(run: Run) -> Benchmarks | None:
+    """Published tests that its variants can be measured on; None where there are none."""
+    found: Benchmarks | None = entries.track_of_run(run).given("benchmarks")
     return found
 
 

@@ -220,14 +220,15 @@ def _open(view: View, open_: Sequence[Loss], tests: int) -> str:
     said = _costs(view, open_, "may {} by {} or more")
     needs = [loss.needed(tests) for loss in open_ if loss.group]
     if repeats(view.run) > 1:
-        return f"{said} More {track.repeat}s or {track.items} would tell."
+        return f"{said} More {track.nouns.repeat}s or {track.nouns.items} would tell."
     if not needs:
         return f"{said} A longer text would tell."
     if not all(map(math.isfinite, needs)):
-        return f"{said} Not even {MOST} times as many {track.items} may tell."
+        return f"{said} Not even {MOST} times as many {track.nouns.items} may tell."
     here = max(loss.n for loss in open_ if loss.group)
     many = f"{float(f'{max(needs):.2g}'):,.0f}"
-    return f"{said} About {many} {track.items} for each group, instead of {here:,.0f}, would tell."
+    items = f"{many} {track.nouns.items}"
+    return f"{said} About {items} for each group, instead of {here:,.0f}, would tell."
 
 
 def _costs(view: View, losses_: Sequence[Loss], how: str) -> str:

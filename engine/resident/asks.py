@@ -1,13 +1,11 @@
 """What can be asked of the engine on the spot, and how one question is answered.
 
-One kind of question is one file in a track's folder `asks`, found by being there; those of no track
-are here. What a question needs loaded it takes from `Warm`, so that the second finds it in memory.
+A track's `TrackEntry` names its kind of question; those of no track are here. What a question needs
+loaded it takes from `Warm`, so that the second finds it in memory.
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import sys
 import traceback
 from abc import ABC, abstractmethod
@@ -20,7 +18,6 @@ from engine.audit.ray_executor import address_faults
 from engine.audit.request import Growth
 from engine.audit.tracks import request_from, track_named, track_of_run, tracks
 from engine.core import errors, memory
-from engine.core.discover import members
 from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError, refusal, unknown
 from engine.core.files import json_able
 from engine.core.types import Event, Hooks, Values
@@ -44,12 +41,9 @@ class Ask(ABC):
 
 def asks() -> dict[str, Ask]:
     """Every question there is, by name."""
-    folders = [f"{entry.package}.asks" for entry in tracks().values()]
-    found = [
-        importlib.import_module(folder) for folder in folders if importlib.util.find_spec(folder)
-    ]
-    own = [kind() for kind in Ask.__subclasses__() if kind.__module__ == __name__]
-    return {one.name: one for one in [*own, *(a for pack in found for a in members(pack, Ask))]}
+    own = [kind for kind in Ask.__subclasses__() if kind.__module__ == __name__]
+    found = [*own, *(entry.part("question") for entry in tracks().values() if entry.question)]
+    return {one.name: one for one in (kind() for kind in found)}
 
 
 def answer_here(

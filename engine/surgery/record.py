@@ -14,6 +14,7 @@ from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import write_json, write_whole
 from engine.core.text import json_text
 from engine.core.types import FilterMask, HeadMask, Values
+from engine.store.runs import Run
 from engine.store.user_json import NUMBER, Form, read_object, read_user_json
 
 if TYPE_CHECKING:
@@ -102,6 +103,33 @@ def write_mask(path: str | Path, record: MaskRecord | FilterRecord | dict[str, A
     text = json_text(plain, indent=1) + "\n"
     write_whole(path, lambda draft: draft.write_text(text, encoding="utf-8") and None, "mask")
     return path
+
+
+def run_record(
+    run: Run,
+    variant: Values,
+    mask: HeadMask,
+    settings: dict[str, Any],
+    means: tuple[tuple[float, ...], ...] = (),
+) -> MaskRecord:
+    """The record of a row of the variants table that cuts these heads; means: what they hand over
+    where they are not silenced with zeros."""
+    model = run.model
+    return MaskRecord(
+        model=model["name"],
+        revision=model.get("revision"),
+        weight_hash=model["weight_hash"],
+        n_layers=mask.n_layers,
+        n_heads=mask.n_heads,
+        units=mask.cut,
+        method=str(variant["method"]),
+        settings=settings,
+        asked=float(variant["sparsity"]),
+        realised=mask.sparsity,
+        run=run.id,
+        created=run.meta["created"],
+        means=means,
+    )
 
 
 def read_mask(path: str | Path) -> MaskRecord:

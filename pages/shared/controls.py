@@ -286,7 +286,7 @@ def choose_tolerances(run: Run, choice: Choice) -> Choice:
 def choose_reading(run: Run, choice: Choice) -> Choice:
     """A switch between readings of harm and quality where the track offers several."""
     track = track_of(run)
-    offered = {name: track.reading(name) for name in track.offers(run)}
+    offered = {name: track.readings.of(name) for name in track.readings.offered(run)}
     if len(offered) < 2:
         return choice
     named = {name: capital(one.label or one.quality.name) for name, one in offered.items()}

@@ -239,23 +239,24 @@ def need_run(page: str = "") -> cache.KeptRun:
             st.markdown("This page reads a finished audit and there is none. Start one.")
             link("new_audit", "New audit")
         return st.stop()
-    if page and page not in track_of(run).pages:
+    if page and page not in track_of(run).screens.pages:
         _elsewhere(run, page)
     return run
 
 
 def _elsewhere(run: cache.KeptRun, page: str) -> None:
     """The page belongs to another kind of audit: say so, and where this one is shown instead."""
-    mine, owner = track_of(run), next(track for track in tracks().values() if page in track.pages)
+    mine = track_of(run)
+    owner = next(track for track in tracks().values() if page in track.screens.pages)
     with st.container(border=True):
-        st.header(f"This page is about {owner.about}", anchor=False)
+        st.header(f"This page is about {owner.nouns.about}", anchor=False)
         st.markdown(
             plain(
-                f"The chosen audit is about {mine.about}. Choose another one above, or go on"
+                f"The chosen audit is about {mine.nouns.about}. Choose another one above, or go on"
                 " with it:"
             )
         )
-        link(mine.pages[0], f"See its {mine.many}")
+        link(mine.screens.pages[0], f"See its {mine.nouns.many}")
         link("summary", "Back to its summary")
     st.stop()
 

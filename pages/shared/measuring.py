@@ -17,7 +17,7 @@ from engine.core.types import is_level
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.hand_sets import LEAD
-from engine.report.tracks import Ahead, Benchmarks, Level, track_of
+from engine.report.tracks import Ahead, Benchmarks, Level, benchmarks_of, track_of
 from engine.resident.client import start_takes
 from engine.store.runs import default_root
 from pages.shared import jobs, panels, roots, state
@@ -151,7 +151,7 @@ def _watch(growth: Growth) -> None:
 def benchmarks(run: KeptRun, choice: Choice) -> None:
     """What each published benchmark says of the chosen variant, and a fold to measure another;
     nothing where there are none."""
-    own = track_of(run).benchmarks
+    own = benchmarks_of(run)
     if own is None:
         return
     for name in own.names(run):

@@ -102,8 +102,8 @@ def shown(page: str, run: Run | None) -> bool:
         return True
     if run is None or page in HIDDEN:
         return False
-    owned = {name for track in tracks().values() for name in track.pages}
-    if page in owned and page not in track_of(run).pages:
+    owned = {name for track in tracks().values() for name in track.screens.pages}
+    if page in owned and page not in track_of(run).screens.pages:
         return False
     return page not in track_of(run).screens.tabs or bool(offered(page, run))
 

@@ -16,7 +16,7 @@ from engine.report.bundle import for_screens, for_spreadsheets
 from engine.report.charts import lookup
 from engine.report.charts import panel as base
 from engine.report.charts.panel import Choice, Panel
-from engine.report.tracks import track_of
+from engine.report.tracks import terms_of
 from engine.report.verdict import RULE, Fact, Verdict
 from pages.shared import state
 from pages.shared.cache import MEMORY, Call, KeptRun, made, ready
@@ -138,7 +138,7 @@ def listed(told: Sequence[str]) -> None:
 def _marker() -> Marker:
     """What explains the words of the chosen audit's track."""
     run = current_run()
-    return Marker(track_of(run).terms() if run else None)
+    return Marker(terms_of(run) if run else None)
 
 
 def _say(panel: Panel) -> Marker:

@@ -33,7 +33,9 @@ def subject_line(run: cache.KeptRun | None) -> None:
         said = "No finished audit yet."
         if run is not None:
             track = track_of(run)
-            rest = " · ".join(escaped(text) for text in (track.data(run), track.about))
+            rest = " · ".join(
+                escaped(text) for text in (track.evidence.data(run), track.nouns.about)
+            )
             said = f"{_model(run.model['name'])} · {rest}"
         st.html(f'<p class="pa-subject">{said}</p>', width="content")
         button(
@@ -82,7 +84,7 @@ def choose_audit() -> None:
 
 def _kind(kinds: set[str]) -> str | None:
     """A filter by kind where there are several. None: all."""
-    about = {name: capital(track.about) for name, track in tracks().items() if name in kinds}
+    about = {name: capital(track.nouns.about) for name, track in tracks().items() if name in kinds}
     if len(about) < 2:
         return None
     named = about.__getitem__
@@ -102,7 +104,11 @@ def _grid(cards: Sequence[Any], draw: Callable[[Any], None]) -> None:
 def _card(summary: RunSummary) -> None:
     try:
         run = cache.open_run(summary.id)
-        about, data, found = track_of(run).about, track_of(run).data(run), cache.made(run, _found)
+        about, data, found = (
+            track_of(run).nouns.about,
+            track_of(run).evidence.data(run),
+            cache.made(run, _found),
+        )
     except PruneAuditError as error:
         about, data, found = "", "", str(error)
     when = f"{summary.created[:10]} · {'embedded' if summary.embedded else 'your store'}"
@@ -199,7 +205,7 @@ def show() -> None:
 
 
 def _landing_card(run: cache.KeptRun) -> None:
-    about, picture = capital(track_of(run).about), cache.made(run, _picture, is_dark())
+    about, picture = capital(track_of(run).nouns.about), cache.made(run, _picture, is_dark())
     shown = key = ""
     if picture:
         data = base64.b64encode(picture.encode()).decode()
@@ -261,7 +267,7 @@ def tour_line(run: Run | None) -> str:
         if not is_last:
             button("Next", ("tour", "next"), _next, number + 1, type="primary")
         button("Done" if is_last else "Skip the tour", ("tour", "skip"), _skip)
-    pages = ("summary", track_of(run).pages[0], "measured")
+    pages = ("summary", track_of(run).screens.pages[0], "measured")
     return pages[number - 1] if state.take(state.TOUR_MOVED) else ""
 
 

@@ -7,7 +7,7 @@ import streamlit as st
 
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
-from engine.report.tracks import track_of
+from engine.report.tracks import benchmarks_of, track_of
 from engine.store.runs import Run
 from pages.shared import safe, state
 from pages.shared.cache import KeptRun, made
@@ -18,12 +18,12 @@ PER_PAGE = 6
 
 
 def has(run: Run) -> bool:
-    own = track_of(run).benchmarks
+    own = benchmarks_of(run)
     return own is not None and bool(own.names(run))
 
 
 def draw_benchmarks(run: KeptRun, choice: Choice) -> None:
-    own = track_of(run).benchmarks
+    own = benchmarks_of(run)
     assert own is not None  # the tab is drawn where `has` says so
     known = own.known()
     left, right, _ = st.columns([4, 2, 4], gap="medium", vertical_alignment="bottom")

@@ -111,7 +111,7 @@ def one_repeat(run: KeptRun, choice: Choice, what: str) -> int | None:
     known = [int(seed) for seed in made(run, classifier_lookup.trials_of, choice)["seed"]]
     if not known:
         return None
-    name = track_of(run).repeat
+    name = track_of(run).nouns.repeat
     named = {number: f"{capital(name)} {number}" for number in known}
     about = f"{what} below are those of one {name}: a mean over {name}s would be of no model."
     with st.container(width=320):
@@ -122,10 +122,10 @@ def _picked(run: KeptRun, choice: Choice, per_page: int) -> Picked | None:
     """Counts per subgroup of one trial or seed, and which of its items the reader chose; None where
     there are none."""
     track = track_of(run)
-    repeat = one_repeat(run, choice, capital(track.items))
+    repeat = one_repeat(run, choice, capital(track.nouns.items))
     if repeat is None:
         st.info(
-            f"Nothing is cut here, so no {track.item} changed class. Choose another method or"
+            f"Nothing is cut here, so no {track.nouns.item} changed class. Choose another method or"
             " level."
         )
         return None
@@ -134,9 +134,9 @@ def _picked(run: KeptRun, choice: Choice, per_page: int) -> Picked | None:
     if not classifier_changed.keeps_answers(run):
         return None
     every = made(run, classifier_changed.gallery, choice, trial=repeat)
-    st.header(f"Which {track.items} are these?", anchor=False)
+    st.header(f"Which {track.nouns.items} are these?", anchor=False)
     if every.empty:
-        st.markdown(f"No test {track.item} changed class in this {track.repeat}.")
+        st.markdown(f"No test {track.nouns.item} changed class in this {track.nouns.repeat}.")
         return None
     group, sides, page = _filters(every, per_page)
     trials = made(run, classifier_lookup.trials_of, choice)
@@ -169,14 +169,14 @@ def _filters(every: pd.DataFrame, per_page: int) -> tuple[str, dict[str, pd.Data
 def _sides(run: KeptRun, picked: Picked, draw: Callable[[Sequence[Row]], None]) -> None:
     """Each side in a column of its own: how many, in which order, and the examples."""
     track = track_of(run)
-    st.caption(f"Single {track.items} prove nothing: read them with the intervals above.")
+    st.caption(f"Single {track.nouns.items} prove nothing: read them with the intervals above.")
     columns = st.columns(len(picked.sides), gap="large")
     for column, (kind, every) in zip(columns, picked.sides.items(), strict=True):
         with column:
-            count = phrasing.count(len(every), track.item)
+            count = phrasing.count(len(every), track.nouns.item)
             st.header(f"{(KINDS | OTHER)[kind]}: {count}", anchor=False)
             if len(picked.shown[kind]):
-                st.caption(plain(_order(every, picked.shown[kind], track.items)))
+                st.caption(plain(_order(every, picked.shown[kind], track.nouns.items)))
                 draw(picked.shown[kind].to_dict("records"))
 
 

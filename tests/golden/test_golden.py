@@ -109,5 +109,5 @@ def test_charts_sentences_and_tables_show_words(run_id):
     for panel in (*panels, pareto(run, choice), what_was_cut(run, choice)):
         found = {hit for text in shown(panel) for hit in INTERNAL.findall(text)} - DEVICES
         assert not found, f"{panel.key}: {sorted(found)}"
-    for note in (*run.meta["warnings"], *track_of(run).notes(run)):
+    for note in (*run.meta["warnings"], *track_of(run).evidence.notes(run)):
         assert not INTERNAL.findall(in_words(run, note)), note

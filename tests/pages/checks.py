@@ -85,5 +85,7 @@ def measured_by(at: AppTest, button: str) -> AppTest:
 
 def own_pages(track: Track) -> list[str]:
     """Pages of this kind of audit, and those that no kind names."""
-    others = {page for one in tracks().values() for page in one.pages} - set(track.pages)
+    others = {page for one in tracks().values() for page in one.screens.pages} - set(
+        track.screens.pages
+    )
     return [page for page in PAGES if page not in others]

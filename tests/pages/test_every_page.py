@@ -56,9 +56,9 @@ def test_every_page_is_calm_has_one_title_and_names_nothing_of_the_program(app, 
         elsewhere = page not in own_pages(tracks()[track])
         assert (page, "This page is about" in said) == (page, elsewhere)
         if elsewhere:
-            owner = next(one for one in tracks().values() if page in one.pages)
-            assert f"This page is about {owner.about}" in said and charts_of(at) == []
-            assert f"The chosen audit is about {tracks()[track].about}" in said
+            owner = next(one for one in tracks().values() if page in one.screens.pages)
+            assert f"This page is about {owner.nouns.about}" in said and charts_of(at) == []
+            assert f"The chosen audit is about {tracks()[track].nouns.about}" in said
 
 
 def test_switching_between_kinds_of_audit_keeps_calm(app):

@@ -55,7 +55,7 @@ def test_every_method_can_be_seen(track, dark):
 
     ground = GROUND[dark]["backgroundColor"]
     for method in words.gathered("METHODS"):
-        assert contrast(tracks()[track].style(method, dark).colour, ground) >= 3, method
+        assert contrast(tracks()[track].methods.style(method, dark).colour, ground) >= 3, method
 
 
 def test_orange_is_kept_for_harm():

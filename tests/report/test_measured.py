@@ -25,7 +25,7 @@ def test_every_caveat_limit_and_note_stands_there_once(track, store):
     told = [text for part in measured.parts(run, choice) for text in part.told]
     rest = measured.caveats(run, choice)
     assert len(told) == len(set(told)) and rest.iloc[:, 1].is_unique
-    assert set(track_of(run).limits(run)) <= set(told)
+    assert set(track_of(run).evidence.limits(run)) <= set(told)
     everything = " ".join([*told, *rest.iloc[:, 1]])
     for panel in chain(axis_panels(run, choice), shared_panels(run, choice)):
         words = [word for word in panel.caveat.split() if len(word) > 3]
@@ -44,12 +44,12 @@ def test_tables_have_rows_and_no_empty_words(track, store):
         assert (
             len(table) > 3 and table.iloc[:, 0].is_unique and (table.iloc[:, 1].str.len() > 0).all()
         )
-    assert (measured.subgroups(run)[track_of(run).items] > 0).all()
+    assert (measured.subgroups(run)[track_of(run).nouns.items] > 0).all()
 
 
 def test_notes_name_variants_and_methods_as_people_do(store):
     run = store.open(f"{next(iter(tracks()))}-run")
     variant = run.table("variants").query("variant != 'dense'").iloc[0]
-    label = track_of(run).label(variant.to_dict())
+    label = track_of(run).variants.label(variant.to_dict())
     said = measured.in_words(run, f"Look at {variant['variant']}, not at x{variant['variant']}.")
     assert said == f"Look at “{label}”, not at x{variant['variant']}."

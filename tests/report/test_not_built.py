@@ -40,7 +40,7 @@ def test_charts_that_compare_methods_say_it_and_no_others_do(lost):
     run, method = lost
     axis, name = run.meta["request"]["axes"][0], words.method_name(method)
     said = lookup.not_built(run, axis)
-    assert said == f"{track_of(run).not_built}: {name}."
+    assert said == f"{track_of(run).methods.not_built}: {name}."
     choice = default_choice(run, axis)
     assert said in pareto(run, choice).said
     curves = [panel for panel in axis_panels(run, choice) if said in panel.mind]
@@ -48,7 +48,7 @@ def test_charts_that_compare_methods_say_it_and_no_others_do(lost):
     whole = Store(run.path.parents[1]).open("whole-run")
     assert (
         lookup.not_built(whole, axis) == ""
-        and track_of(run).not_built not in pareto(whole, choice).said
+        and track_of(run).methods.not_built not in pareto(whole, choice).said
     )
 
 

@@ -22,7 +22,8 @@ HOSTILE = "<b>x</b> & \u202e"
 @pytest.mark.parametrize("track", sorted(tracks()))
 def test_a_row_has_a_mark_before_and_one_after(track, tmp_path, monkeypatch):
     run = make(track, tmp_path, "made-up-run")
-    choice, measure = default_choice(run), track_of(run).reading(default_choice(run).reading).group
+    choice = default_choice(run)
+    measure = track_of(run).readings.of(choice.reading).group
     table = pairs(run, choice, measure)
     rows = min(MOST, int((table["verdict"] == "").sum()))
     assert rows

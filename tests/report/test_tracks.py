@@ -3,9 +3,7 @@ names one."""
 
 from __future__ import annotations
 
-import inspect
 import re
-import typing
 
 import pytest
 
@@ -15,7 +13,7 @@ from engine.core.errors import RequestError
 from engine.report import contents
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
-from engine.report.tracks import Measure, Track, question, track_of, tracks
+from engine.report.tracks import Measure, question, track_of, tracks
 from engine.store.runs import Store
 from tests import made_up
 from tests.imports import imports_of, modules, reached
@@ -33,13 +31,9 @@ def store(tmp_path_factory) -> Store:
 @pytest.mark.parametrize("name", tracks())
 def test_every_track_declares_everything(name):
     track = tracks()[name]
-    declared = {field for field in typing.get_type_hints(Track) if not field.startswith("_")}
-    assert all(hasattr(track, field) for field in declared), sorted(declared)
-    methods = [field for field, value in vars(Track).items() if inspect.isfunction(value)]
-    assert [field for field in methods if not callable(getattr(track, field))] == []
-    assert track.name == name and track.readings
-    for reading in track.readings:
-        one = track.reading(reading)
+    assert track.name == name and track.readings.names
+    for reading in track.readings.names:
+        one = track.readings.of(reading)
         assert all(
             measure.metric in words.gathered("METRICS")
             for measure in (*one.cards, one.gap, one.group)
@@ -57,7 +51,7 @@ def test_every_track_declares_everything(name):
 )
 def test_every_part_that_a_track_names_is_there(name, part):
     found = entries.tracks()[name].part(part)
-    assert callable(found) or (part == "embedded" and found)
+    assert callable(found) or (part in ("screen", "embedded") and found)
     if part == "request":
         assert found.track == name
 
@@ -66,14 +60,14 @@ def test_pages_of_one_kind_belong_to_it_alone():
     """A page that imports a track is that track's only; one that two tracks name asks them through
     the contract."""
     for page in PAGES:
-        owners = {name for name, track in tracks().items() if page in track.pages}
+        owners = {name for name, track in tracks().items() if page in track.screens.pages}
         used = {
             name.split(".")[2]
             for name in imports_of(f"pages.{page}")
             if name.startswith("engine.tracks.")
         }
         assert len(used) <= 1 and (not used or used == owners), page
-    named = {page for track in tracks().values() for page in track.pages}
+    named = {page for track in tracks().values() for page in track.screens.pages}
     assert named <= set(PAGES)
     asking = {
         page for page in PAGES if "engine.report.tracks" in reached(f"pages.{page}", imports_of)
@@ -93,7 +87,7 @@ def test_every_page_has_a_title_with_and_without_a_run(page, store):
 
 def test_screens_that_all_kinds_share_name_none():
     """Pages and tabs that no track owns and what all pages share import no track."""
-    owned = {f"pages.{page}" for track in tracks().values() for page in track.pages}
+    owned = {f"pages.{page}" for track in tracks().values() for page in track.screens.pages}
     tabs = [
         {tab.partition(".")[0] for names in track.screens.tabs.values() for tab in names}
         for track in tracks().values()
@@ -139,7 +133,7 @@ def test_a_default_choice_is_a_finished_variant(store, name):
     run = store.open(f"{name}-run")
     choice = contents.default_choice(run)
     assert lookup.variant_of(run, choice)["variant"] != "dense"
-    assert choice.reading == track_of(run).readings[0]
+    assert choice.reading == track_of(run).readings.names[0]
     dense = Choice("dense", choice.axis, track_of(run).level.none)
     assert lookup.variant_of(run, dense)["variant"] == "dense"
 

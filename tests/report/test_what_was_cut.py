@@ -20,7 +20,7 @@ def test_the_picture_holds_what_the_variant_says_and_stays_small(name, tmp_path)
             panel = what_was_cut(run, Choice(method, axis, level))
             variant = lookup.variant_of(run, Choice(method, axis, level))
             if not variant["n_cut"]:
-                assert not panel.has_chart and track_of(run).whole in panel.answer
+                assert not panel.has_chart and track_of(run).nouns.whole in panel.answer
                 continue
             assert panel.has_chart and panel.figure.layout.height <= HEIGHT
             table = panel.table

@@ -47,7 +47,7 @@ def _way(row, among=1) -> int:
 def _expected(run, choice, variant) -> Iterator[tuple[str, int, bool]]:
     """(name, way, is it a harm) of every clear change, by the tables alone."""
     reading, results, groups = (
-        track_of(run).reading(choice.reading),
+        track_of(run).readings.of(choice.reading),
         run.table("results").query("split == 'test'"),
         run.table("groups").query("split == 'test' and verdict == ''"),
     )
@@ -81,7 +81,7 @@ def _expected(run, choice, variant) -> Iterator[tuple[str, int, bool]]:
 
 def _told(run, choice, variant, said) -> Iterator[tuple[str, int, bool]]:
     """(name, way, is it a harm) of every change that a verdict claims."""
-    reading = track_of(run).reading(choice.reading)
+    reading = track_of(run).readings.of(choice.reading)
     group, table = reading.group, run.table("groups")
     every = {words.quoted(name) for name in table.loc[table["axis"] == choice.measured, "group"]}
     sentence = re.sub(r" (between “[^”]*” and “[^”]*”|by (?!\d)[a-z ]+(?= (by|from)))", "", said)

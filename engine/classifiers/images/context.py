@@ -105,13 +105,6 @@ class ImageContext(ArrayContext):
     def base(self) -> list[ImageShard]:
         return [] if self.settings.train is None else [ImageShard("dense_weights")]
 
-    @property
-    def first_seed(self) -> int:
-        return self.settings.first_seed
-
-    def kind(self, name: str) -> Measurement:
-        return self.kinds[name]
-
     def key(self, shard: Any) -> str:
         kind = self.kind(shard.kind)
         model = [

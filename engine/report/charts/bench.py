@@ -56,7 +56,8 @@ def on_trial(
     )
     note = f"n = {int(whole['n'])} {trial_said(run)}."
     if ahead is not None:
-        note += f" What is predicted is the change on test {track_of(run).items}, which are others."
+        note += " What is predicted is the change on test "
+        note += f"{track_of(run).nouns.items}, which are others."
     note += "" if split == VALIDATION else f" {ON_KNOWN}"
     return Panel(
         "on_trial", "What came out where it was tried?", answer, None, pd.DataFrame(lines), note
@@ -70,7 +71,7 @@ def _predicted(rows: list[dict[str, Any]]) -> dict[str, float]:
 
 def said(run: Run, choice: Choice) -> str:
     """How many sets were tried, and what chance makes of the best."""
-    metric, items = lookup.reading(run, choice).harm.metric, track_of(run).items
+    metric, items = lookup.reading(run, choice).harm.metric, track_of(run).nouns.items
     return tried_said(
         run, metric, choice.measured, trial_split(run), TEST, (trial_said(run), f"test {items}")
     )

@@ -77,13 +77,13 @@ def pairs(run: Run, choice: Choice, measure: Measure) -> pd.DataFrame:
     after = lookup.groups_of(run, variant, measure.metric, choice.measured)
     after = after[["group", "value", "low", "high", "delta", "delta_low", "delta_high"]]
     table = dense.merge(after, on="group", suffixes=("_dense", ""))
-    table = table.assign(verdict=table["verdict"].str.replace("images", track_of(run).items))
+    table = table.assign(verdict=table["verdict"].str.replace("images", track_of(run).nouns.items))
     return table.sort_values("value_dense", ascending=measure.sign < 0, ignore_index=True)
 
 
 def verdict_said(run: Run, verdict: str) -> str:
     """Why a subgroup gets no verdict."""
-    return track_of(run).too_few.get(verdict, f"{verdict}: no verdict")
+    return track_of(run).evidence.too_few.get(verdict, f"{verdict}: no verdict")
 
 
 def _answer(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> tuple[str, str]:
@@ -152,7 +152,7 @@ def dumbbell(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> g
         links = [((before, y + 0.14), (after, y - 0.14), (None, None)) for before, after, y in ends]
         x, y = ([point[axis] for link in links for point in link] for axis in (0, 1))
         silent(figure, x, y, mode="lines", line={"color": choice.theme.soft, "width": 1})
-    dense = (track_of(run).whole, "dense", "circle-open")
+    dense = (track_of(run).nouns.whole, "dense", "circle-open")
     _add_side(run, choice, figure, about, drawn, "_dense", dense, 0.14 if is_cut else 0)
     if is_cut:
         symbol = "diamond-open" if lookup.is_predicted(variant) else "circle"
@@ -198,7 +198,7 @@ def _add_side(
     """The points of one model; `suffix`: of its columns, `named`: its name, its method and its
     symbol."""
     name, method, symbol = named
-    style = replace(track_of(run).style(method, choice.dark), symbol=symbol)
+    style = replace(track_of(run).methods.style(method, choice.dark), symbol=symbol)
     ends = {column: table[f"{column}{suffix}"] for column in ("value", "low", "high")}
     texts = [_hover(run, about, row, suffix, name) for row in table.to_dict("records")]
     faded = table["verdict"].map(lambda verdict: 0.4 if verdict else 1.0)
@@ -225,7 +225,7 @@ def _label(choice: Choice, row: Values) -> str:
 
 
 def _hover(run: Run, about: ByGroup, row: Values, suffix: str, name: str) -> str:
-    measure, n = about.measure, f"{row['n']:.0f} {about.items or track_of(run).items}"
+    measure, n = about.measure, f"{row['n']:.0f} {about.items or track_of(run).nouns.items}"
     value = measure.with_interval(row, suffix)
     text = f"<b>{plain(words.group_name(row['group']))}</b>, {n}<br>{name}: {value}"
     if not suffix and math.isfinite(row["delta"]):
@@ -245,7 +245,7 @@ def _left_out(about: ByGroup, table: pd.DataFrame) -> str:
 
 def shown(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     """The table behind the chart."""
-    return readable(table, COLUMNS, n=track_of(run).items, value="after", verdict="note")
+    return readable(table, COLUMNS, n=track_of(run).nouns.items, value="after", verdict="note")
 
 
 # If the gap shrank: did the worst-off subgroup gain, or did the best-off lose? For any track.
@@ -269,8 +269,8 @@ def levelling_down(run: Run, choice: Choice) -> Panel:
         )
     table = table.assign(before=table["value"] - table["delta"])
     more = (
-        f"The worst-off and best-off groups are those of the {view.track.whole}, so part of a "
-        "change towards the middle is chance."
+        f"The worst-off and best-off groups are those of the {view.track.nouns.whole}, so part of "
+        "a change towards the middle is chance."
     )
     # n of the ends may count something else
     note = lookup.caveat(run, view.row(view.reading.gap), more=more)
@@ -344,7 +344,7 @@ def _changes(view: View, table: pd.DataFrame) -> go.Figure:
         table.assign(method=method, hover=said),
         "delta",
         {what: wrapped(what, 18) for what in table["what"]},
-        {method: view.track.style(method, choice.dark)},
+        {method: view.track.methods.style(method, choice.dark)},
         f"change of {plain(view.reading.group.name)}",
         row="what",
     )
@@ -372,7 +372,7 @@ def paid_by_group(run: Run, choice: Choice) -> Panel:
 
 def accuracy_by_group(run: Run, choice: Choice) -> Panel:
     """Accuracy per subgroup: it needs no two classes, but a threshold."""
-    return _panel(run, choice, Measure("accuracy", few=track_of(run).items))
+    return _panel(run, choice, Measure("accuracy", few=track_of(run).nouns.items))
 
 
 def _panel(run: Run, choice: Choice, measure: Measure) -> Panel:
@@ -391,6 +391,8 @@ def _panel(run: Run, choice: Choice, measure: Measure) -> Panel:
         choice,
         about,
         lookup.caveat(
-            run, None, more=f"n = test {track_of(run).items}. {axis_note(run, choice)}".strip()
+            run,
+            None,
+            more=f"n = test {track_of(run).nouns.items}. {axis_note(run, choice)}".strip(),
         ),
     )

@@ -20,12 +20,12 @@ needs three classes."""
 
 def key_of(run: Run) -> str:
     """The column that names what was measured on, an image or a text."""
-    return f"{track_of(run).item}_id"
+    return f"{track_of(run).nouns.item}_id"
 
 
 def keeps_answers(run: Run) -> bool:
     """Whether the run kept what its models answered to each image or text."""
-    return run.has("predictions") and run.has(track_of(run).items)
+    return run.has("predictions") and run.has(track_of(run).nouns.items)
 
 
 def changes(run: Run, variant: str) -> pd.DataFrame:
@@ -40,7 +40,7 @@ def _answers(run: Run, *variants: str) -> pd.DataFrame:
 
 
 def _changes(run: Run, variant: str, table: pd.DataFrame) -> pd.DataFrame:
-    items, key, own = lookup.frame(run, track_of(run).items), key_of(run), _uncut(variant)
+    items, key, own = lookup.frame(run, track_of(run).nouns.items), key_of(run), _uncut(variant)
     dense = own if (table["variant"] == own).any() else DENSE
     columns = [name for name in table.columns if name.startswith("p_")]
     found = items.copy(deep=False)
@@ -70,7 +70,7 @@ def groups_of_images(run: Run, table: pd.DataFrame, axis: str) -> pd.Series:
     Read from the run by id: what `changes` adds to the table can have the name of a user's column.
     """
     classes, key = run.data["classes"], key_of(run)
-    items = lookup.frame(run, track_of(run).items).set_index(key)
+    items = lookup.frame(run, track_of(run).nouns.items).set_index(key)
     parts, table = [], items.loc[table[key]].set_index(table.index)
     for part in axis.split("+"):
         if part in table:
@@ -104,15 +104,15 @@ def flips(run: Run, choice: Choice, trial: int | None) -> Flips | None:
             "sure": found["sure_before"],
         }
     )
-    track, known = track_of(run), lookup.frame(run, "variants")["variant"]
+    nouns, known = track_of(run).nouns, lookup.frame(run, "variants")["variant"]
     return Flips(
         table,
-        "answers" if len(names) > 1 else track.items,
+        "answers" if len(names) > 1 else nouns.items,
         "became wrong",
         "became right",
-        track.items,
+        nouns.items,
         "trained again" if known.isin(map(_uncut, names[1:])).any() else "",
-        f"{phrasing.count(len(names), track.repeat)}, answers to the same {track.items}.",
+        f"{phrasing.count(len(names), nouns.repeat)}, answers to the same {nouns.items}.",
     )
 
 

@@ -90,4 +90,4 @@ def repeats(run: Run) -> int:
 
 def trials_said(run: Run) -> str:
     """E.g. "3 trials"."""
-    return phrasing.count(repeats(run), track_of(run).repeat)
+    return phrasing.count(repeats(run), track_of(run).nouns.repeat)

@@ -23,7 +23,7 @@ from engine.report.charts.kinds import add_series, dots, front_line, heading, ro
 from engine.report.charts.metric_curve import GROUP
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
 from engine.report.schema import hovers, readable
-from engine.report.tracks import Measure, Track, track_name, track_of
+from engine.report.tracks import Measure, Track, benchmarks_of, track_name, track_of
 from engine.stats.pareto import front
 from engine.store.runs import Run
 
@@ -91,12 +91,12 @@ def compare_runs(runs: Sequence[Run], choice: Choice) -> Panel:
             f"No run has this axis, method and {track_of(runs[0]).level.noun}.",
         )
     table, answer = pd.DataFrame(rows), _answer(harm, rows, called)
-    kind = track_of(runs[0]).intervals
+    kind = track_of(runs[0]).evidence.intervals
     note = (
         f"Each bar of chance is the run's own null band. {kind} Different runs share no random"
         " draws."
     )
-    figure, items = _figure(runs[0], choice, harm, table, called), track_of(runs[0]).items
+    figure, items = _figure(runs[0], choice, harm, table, called), track_of(runs[0]).nouns.items
     heads = {"label": "variant", "value": harm.name, "n": harm.of_what or items}
     return Panel("compare_runs", question, answer, figure, readable(table, COLUMNS, **heads), note)
 
@@ -124,7 +124,7 @@ def settings(runs: Sequence[Run]) -> list[dict[str, Any]]:
     has compare with nothing and are left out."""
     found = [_settings(run) for run in runs]
     asked = Counter(name for run in runs for name in _asked(run))
-    files = [tests.files(run) if (tests := track_of(run).benchmarks) else {} for run in runs]
+    files = [tests.files(run) if (tests := benchmarks_of(run)) else {} for run in runs]
     for one, mine in zip(
         found, files, strict=True
     ):  # a benchmark that one audit alone has compares with nothing
@@ -158,7 +158,7 @@ def _settings(run: Run) -> dict[str, Any]:
         for key, value in meta["request"].items()
         if key not in _ELSEWHERE
     }
-    found |= {KIND: track.about} if KIND in found else {}
+    found |= {KIND: track.nouns.about} if KIND in found else {}
     return found | {
         f"ran with {key}": meta["provenance"].get(key) for key in ("device", "dtype", "code")
     }
@@ -251,7 +251,7 @@ def _figure(
     ends = {name: table[name].where(dense) for name in ("null_low", "null_high")}
     drawn = table.assign(hover=said, **ends)
     looks = {
-        label: track_of(run).style(method, choice.dark)
+        label: track_of(run).methods.style(method, choice.dark)
         for label, method in zip(table["label"], table["method"], strict=True)
     }
     names = list(dict.fromkeys(table["run"]))
@@ -523,7 +523,7 @@ def _compare_kinds_rows(run: Run, name: str, choice: Choice) -> list[dict[str, A
             continue
         row = {
             "run": name,
-            "kind": track.about,
+            "kind": track.nouns.about,
             "variant": variant["variant"],
             "method": variant["method"],
         }
@@ -567,7 +567,9 @@ def _column(
     beside = table if same else mine
     known = set(mine["method"])
     methods = [
-        method for method in ["dense", *track_of(run).order(known - {"dense"})] if method in known
+        method
+        for method in ["dense", *track_of(run).methods.order(known - {"dense"})]
+        if method in known
     ]
     figure = blank(choice, HEIGHT + room, quality.title, gap.title)
     others, best = (
@@ -581,7 +583,10 @@ def _column(
     said = hovers(mine, seen, label=str, front=lambda best: "on the front" if best else "")
     mine = mine.assign(hover=said)
     for method in methods:
-        rows, style = mine[mine["method"] == method], track_of(run).style(method, choice.dark)
+        rows, style = (
+            mine[mine["method"] == method],
+            track_of(run).methods.style(method, choice.dark),
+        )
         look = {"mode": "markers", "name": lookup.method_label(run, method)}
         ends = "quality gap"
         add_series(figure, rows, rows["quality"], rows["gap"], style, None, ends, **look)

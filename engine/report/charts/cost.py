@@ -66,8 +66,8 @@ def cost(run: Run, choice: Choice) -> Panel:
         " paired ratios, its range their middle half. Other machines differ. Bytes: the weights as"
         " stored."
     )
-    colour = track_of(run).style(variant["method"], choice.dark).colour
-    figure = None if is_dense else _figure(choice, colour, dense, mine, track_of(run).whole)
+    colour = track_of(run).methods.style(variant["method"], choice.dark).colour
+    figure = None if is_dense else _figure(choice, colour, dense, mine, track_of(run).nouns.whole)
     return Panel("cost", QUESTION, answer, figure, table, note, mind=mind, more=more)
 
 

@@ -15,7 +15,7 @@ from engine.report.charts.classifier_lookup import trials_said
 from engine.report.charts.heat_map import bar_above, cells
 from engine.report.charts.kinds import HOVER, ON_STRONG, bars
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
-from engine.report.schema import readable
+from engine.report.schema import readable, title_of
 from engine.report.tracks import Level, track_of
 from engine.store.runs import Run
 
@@ -82,7 +82,8 @@ def survival(run: Run, method: str) -> pd.DataFrame:
         (variants["method"] == method) & (variants["seed"] >= 0) & variants["pooled"].isin(reported)
     ]
     mine = mine.assign(
-        level=mine[level.column], units=mine["units"] if "units" in mine else track_of(run).many
+        level=mine[level.column],
+        units=mine["units"] if "units" in mine else track_of(run).nouns.many,
     )
     rows = lookup.frame(run, "layers").merge(mine[["variant", "level", "units"]], on="variant")
     if rows.empty:
@@ -101,7 +102,7 @@ def survival(run: Run, method: str) -> pd.DataFrame:
         share=table["kept"] / table["filters"],
         method=method,
         said=said,
-        repeat=track_of(run).repeat,
+        repeat=track_of(run).nouns.repeat,
     )
 
 
@@ -128,7 +129,7 @@ def _halves(table: pd.DataFrame) -> str:
 
 def layer_of(run: Run) -> tuple[str, str]:
     """What names a layer in a table, and what a layer is."""
-    if track_of(run).one == "head":
+    if track_of(run).nouns.one == "head":
         return "attention layer", "an attention layer"
     return "first convolution", CONVOLUTIONS
 
@@ -166,7 +167,7 @@ def _bars(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
     figure = blank(choice, map_height(len(table)), f"share of {table['units'].iat[0]} kept")
     least, most = (table[end] / table["filters"] for end in ("least", "most"))
     error = bars(table["share"], least, most, choice.theme.ink, 1.2)
-    colour = track_of(run).style(choice.method, choice.dark).colour
+    colour = track_of(run).methods.style(choice.method, choice.dark).colour
     texts = [hover_of(row) for row in table.to_dict("records")]
     figure.add_bar(
         x=table["share"],
@@ -247,11 +248,11 @@ def shown(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     return readable(
         table,
         "method level layer group filters kept least most share trials",
-        level=track.columns[track.level.column],
+        level=title_of(track.level.column, track.variants.titles),
         group=layer_of(run)[0],
         filters=table["units"].iat[0],
         share="share kept",
-        trials=f"{track.repeat}s",
+        trials=f"{track.nouns.repeat}s",
     )
 
 

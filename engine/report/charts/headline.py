@@ -44,7 +44,8 @@ def null_warning(run: Run, choice: Choice) -> str:
         f"The dense model's {harm.of(words.axis_name(choice.measured))} "
         f"({harm.number(dense['value'])}) lies inside its null band "
         f"({harm.span(dense['null_low'], dense['null_high'])}): at {int(dense['n']):,} "
-        f"{harm.of_what or view.track.items} it could be chance alone. {harm.null_means or means}"
+        f"{harm.of_what or view.track.nouns.items} it could be chance alone. "
+        f"{harm.null_means or means}"
     )
 
 

@@ -20,7 +20,7 @@ from engine.core.types import Values, at_level, is_level
 from engine.report import phrasing
 from engine.report.charts.panel import Choice
 from engine.report.palette import Style, quiet
-from engine.report.tracks import Measure, Reading, Track, track_of
+from engine.report.tracks import Measure, Reading, Track, benchmarks_of, track_of
 from engine.store.runs import Run, where
 
 REPORTED = "test"
@@ -78,14 +78,14 @@ def reported(run: Run) -> pd.DataFrame:
 def look_of(run: Run, choice: Choice, method: str) -> Style:
     """How a method looks where methods are compared: the chosen one, and the dense model, in their
     colour, the others grey and told apart by their symbols, dashes and names."""
-    style = track_of(run).style(method, choice.dark)
+    style = track_of(run).methods.style(method, choice.dark)
     is_strong = method in ("dense", choice.method) or choice.method in ("", "dense")
     return style if is_strong else quiet(style, choice.dark)
 
 
 def looks_of(run: Run, choice: Choice, table: pd.DataFrame) -> dict[str, Style]:
     """How the methods of a table look beside each other, in the order of the track."""
-    known = track_of(run).order(table["method"].unique())
+    known = track_of(run).methods.order(table["method"].unique())
     return {method: look_of(run, choice, method) for method in known}
 
 
@@ -114,7 +114,7 @@ def methods(run: Run, axis: str | None = None) -> list[str]:
     table = reported(run)
     if axis is not None:
         table = of_axis(run, table, axis)
-    return track_of(run).order(name for name in table["method"].unique() if name != "dense")
+    return track_of(run).methods.order(name for name in table["method"].unique() if name != "dense")
 
 
 def not_built(run: Run, axis: str) -> str:
@@ -123,7 +123,7 @@ def not_built(run: Run, axis: str) -> str:
     here = methods(run, axis)
     asked = dict.fromkeys([*run.request.get("methods", ()), *methods(run)])
     missing = [words.method_name(name) for name in asked if name not in here]
-    return f"{track_of(run).not_built}: {', '.join(missing)}." if missing else ""
+    return f"{track_of(run).methods.not_built}: {', '.join(missing)}." if missing else ""
 
 
 def not_finished(run: Run, choice: Choice) -> str:
@@ -205,7 +205,7 @@ def _places(run: Run) -> Mapping[tuple[str, str, str, str], int]:
 
 def reading(run: Run, choice: Choice) -> Reading:
     """The measures of harm and quality the choice reads by."""
-    return track_of(run).reading(choice.reading)
+    return track_of(run).readings.of(choice.reading)
 
 
 def measured(
@@ -256,10 +256,10 @@ def takable(run: Run, variant: Values) -> dict[str, str]:
     if "pooled" in table:
         own = table[(table["pooled"] == variant["variant"]) & (table["seed"] >= 0)]
         rows = own.sort_values("seed").to_dict("records")
-        mark = track_of(run).mark
+        mark = track_of(run).variants.mark
         if rows:
             return {row["variant"]: f"{variant_label(run, row)}{mark(row)}" for row in rows}
-    return {str(variant["variant"]): track_of(run).label(variant)}
+    return {str(variant["variant"]): track_of(run).variants.label(variant)}
 
 
 def named(run: Run) -> pd.DataFrame:
@@ -271,11 +271,11 @@ def variant_label(run: Run, variant: Values) -> str:
     """A variant in words, e.g. "FASP, 20 % cut"; said where it is predicted, and where chance alone
     gives the ranking that chose it."""
     if variant["variant"] == "dense":
-        return track_of(run).whole
+        return track_of(run).nouns.whole
     marks = (" (predicted)" if is_predicted(variant) else "") + (
         " (ranking not supported)" if is_by_noise(run, variant) else ""
     )
-    return track_of(run).label(variant) + marks
+    return track_of(run).variants.label(variant) + marks
 
 
 def is_by_noise(run: Run, variant: Values) -> bool:
@@ -310,25 +310,25 @@ def labels(run: Run, table: pd.DataFrame) -> list[str]:
 
 def method_label(run: Run, method: str) -> str:
     """A method in words; the uncut model by the name this track gives it."""
-    return track_of(run).whole if method == "dense" else words.method_name(method)
+    return track_of(run).nouns.whole if method == "dense" else words.method_name(method)
 
 
 def amount(run: Run, variant: Values) -> str:
     """How much was cut, asked and realised, e.g. "6 of 32 heads (18.8 %; asked 20 %)"."""
-    return track_of(run).amount(run, variant)
+    return track_of(run).variants.amount(run, variant)
 
 
 def measured_on(run: Run, row: Values | None, split: str = REPORTED) -> str:
     """How a number was measured: on how many prompts or images, how often, judged by which
     model."""
-    return track_of(run).measured_on(run, row, split)
+    return track_of(run).evidence.measured_on(run, row, split)
 
 
 def caveat(run: Run, row: Values | None, split: str = REPORTED, more: str = "") -> str:
     """The line under a chart made from such numbers."""
-    track = track_of(run)
-    own = track.benchmarks.intervals(row) if track.benchmarks else ""
-    return f"Measured on {measured_on(run, row, split)}. {own or track.intervals} {more}".strip()
+    tests = benchmarks_of(run)
+    intervals = (tests.intervals(row) if tests else "") or track_of(run).evidence.intervals
+    return f"Measured on {measured_on(run, row, split)}. {intervals} {more}".strip()
 
 
 def at_gamma_star(table: pd.DataFrame, axis: str, gammas: Mapping[str, float]) -> pd.DataFrame:

@@ -157,7 +157,7 @@ def along(run: Run, choice: Choice, curve: Curve, note: str, lead: str = "") -> 
 def _crowded(run: Run, table: pd.DataFrame) -> bool:
     """Whether the bars of all lines would hide the lines: only the chosen one's are drawn then."""
     return (
-        not track_of(run).line_labels
+        not track_of(run).methods.line_labels
         and table.loc[table["method"] != "dense", "method"].nunique() > MANY_LINES
     )
 
@@ -177,8 +177,8 @@ def rows_along(run: Run, choice: Choice, measure: Measure) -> pd.DataFrame:
     result."""
     track = track_of(run)
     variants = lookup.of_axis(run, lookup.reported(run), choice.axis)
-    shown = {"dense", *track.compared(list(variants["method"].unique()), choice.method)}
-    columns = list(dict.fromkeys(["variant", track.level.column, *track.columns]))
+    shown = {"dense", *track.methods.compared(list(variants["method"].unique()), choice.method)}
+    columns = list(dict.fromkeys(["variant", track.level.column, *track.variants.columns.split()]))
     columns += [name for name in ("predicted", "arm") if name in variants]
     table = variants.loc[variants["method"].isin(shown), columns]
     table = table.merge(lookup.results_of(run, measure, choice), on="variant")
@@ -218,7 +218,7 @@ def _figure(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> go.F
     level, drawn = track.level, points.dropna(subset=["value"])
     figure = blank(choice, 400, track.ways.axis(run) or level.axis, curve.y_title)
     dense = drawn[drawn["method"] == "dense"]
-    order = chosen_last(track.order(set(drawn["method"]) - {"dense"}), choice.method)
+    order = chosen_last(track.methods.order(set(drawn["method"]) - {"dense"}), choice.method)
     if curve.with_null:
         _null_band(run, figure, choice, drawn, dense)
     is_log = curve.may_be_log and needs_log(
@@ -233,7 +233,7 @@ def _figure(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> go.F
     for method, shift, has_bars in zip(order, around(len(order), 1), bars, strict=True):
         _line(run, figure, choice, curve.measure, drawn, method, shift, has_bars)
     _flags(run, figure, choice, drawn)
-    if track.line_labels:
+    if track.methods.line_labels:
         _end_labels(run, figure, choice, drawn, order, dense, is_log)
     if level.is_ratio:
         ratio_axis(figure, drawn[level.realised], drawn[level.column])
@@ -241,8 +241,8 @@ def _figure(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> go.F
         figure.update_xaxes(tickformat=".0%", nticks=5, tickangle=0)
     figure.update_yaxes(**scale(is_log), nticks=6)
     several = curve.with_null and len(bands_in(run, drawn)) > 1
-    figure.update_layout(showlegend=several or not track.line_labels)
-    if not track.line_labels:  # room for the names above
+    figure.update_layout(showlegend=several or not track.methods.line_labels)
+    if not track.methods.line_labels:  # room for the names above
         figure.update_layout(
             height=400 + 20 * math.ceil(len(order) / 2), legend={"font": {"size": 12}}
         )
@@ -303,8 +303,8 @@ def _line(
         "- value" if has_bars else "",
         name=words.method_name(method),
         customdata=joined["variant"],
-        hoverlabel={"bordercolor": track.style(method, choice.dark).colour},
-        showlegend=not track.line_labels,
+        hoverlabel={"bordercolor": track.methods.style(method, choice.dark).colour},
+        showlegend=not track.methods.line_labels,
     )
 
 
@@ -328,7 +328,7 @@ def _flags(run: Run, figure: go.Figure, choice: Choice, points: pd.DataFrame) ->
     if wrong.empty:
         return
     marker = {"symbol": track.flags.symbol, "size": 13, "color": choice.theme.alarm}
-    name = f"degenerate {track.repeat}s"
+    name = f"degenerate {track.nouns.repeat}s"
     add_points(
         figure, wrong[track.level.realised], wrong["value"], texts[wrong.index], marker, name=name
     )
@@ -336,8 +336,8 @@ def _flags(run: Run, figure: go.Figure, choice: Choice, points: pd.DataFrame) ->
 
 def _hover(run: Run, measure: Measure, row: Values) -> str:
     if row["method"] == "dense":
-        return f"<b>{track_of(run).whole}</b><br>{measure.number(row['value'])}"
-    head = f"<b>{words.method_name(row['method'])}</b>, {track_of(run).reached(run, row)}"
+        return f"<b>{track_of(run).nouns.whole}</b><br>{measure.number(row['value'])}"
+    head = f"<b>{words.method_name(row['method'])}</b>, {track_of(run).variants.reached(run, row)}"
     head += ", predicted" if lookup.is_predicted(row) else ""
     return f"{head}<br>{measure.with_interval(row)}<br>change {measure.change(row)}"
 
@@ -385,10 +385,9 @@ NULLS = " null_low null_high null_p group_null_low group_null_high group_null_p"
 
 
 def _shown(run: Run, curve: Curve, table: pd.DataFrame) -> pd.DataFrame:
-    own = track_of(run).columns
-    names = " ".join(dict.fromkeys(["method", *own]))
+    own = track_of(run).variants
     numbers = "value low high delta delta_low delta_high delta_p n" + NULLS * curve.with_null
-    return readable(table, f"{names} {numbers}", **own)
+    return readable(table, f"{own.columns} {numbers}", **own.titles)
 
 
 def _answer(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> tuple[str, str]:
@@ -437,7 +436,7 @@ def gap_along(run: Run, choice: Choice) -> Panel:
     measure, track = lookup.reading(run, choice).harm, track_of(run)
     curve = Curve(
         f"{measure.metric}_along_{track.level.column}",
-        f"As more {track.many} are cut, does the {measure.name} of"
+        f"As more {track.nouns.many} are cut, does the {measure.name} of"
         f" {words.axis_name(choice.measured)} grow?",
         measure,
         measure.title,
@@ -457,8 +456,8 @@ def quality_along(run: Run, choice: Choice) -> Panel:
     measure, track = lookup.reading(run, choice).quality, track_of(run)
     curve = Curve(
         f"{measure.metric}_along_{track.level.column}",
-        f"As more {track.many} are cut, how much worse does the model classify all {track.items}"
-        " together?",
+        f"As more {track.nouns.many} are cut, how much worse does the model classify all"
+        f" {track.nouns.items} together?",
         measure,
         measure.title,
         f"This run has no {measure.name}.",

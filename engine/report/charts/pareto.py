@@ -47,7 +47,7 @@ def pareto(run: Run, choice: Choice, split: str = lookup.REPORTED) -> Panel:
     question, view = track.front.question(run, choice), track.front.views[split]
     table = points(run, choice, split)
     if len(table) < 2:
-        both = f"{reading.harm.name} and {reading.quality.name} on {view.split} {track.items}"
+        both = f"{reading.harm.name} and {reading.quality.name} on {view.split} {track.nouns.items}"
         absent = lookup.not_built(run, choice.axis)
         return nothing("pareto", question, f"Fewer than two variants have {both}. {absent}".strip())
     chance = track.front.chance(run, choice) if split == lookup.REPORTED else None
@@ -99,7 +99,7 @@ def variants_of(run: Run, choice: Choice, split: str) -> pd.DataFrame:
     rows = lookup.of_axis(run, lookup.frame(run, "variants"), choice.axis)
     if not track.front.views[split].everything:
         rows = rows[rows["chosen"].astype(bool)]
-    compared = track.compared(list(rows["method"].unique()), choice.method)
+    compared = track.methods.compared(list(rows["method"].unique()), choice.method)
     return rows[rows["method"].isin({"dense", *compared})]
 
 
@@ -200,12 +200,12 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame, chance: Chance | None
     best = table[table["front"]].sort_values(["value_q", "value"])
     front_line(figure, choice, best["value_q"], best["value"], name="front", showlegend=None)
     known = set(table["method"])
-    for method in ["dense", *track.order(known - {"dense"})]:
+    for method in ["dense", *track.methods.order(known - {"dense"})]:
         if method in known:
             _add_method(run, figure, choice, table[table["method"] == method], method)
     wrong = table[[bool(track.flags.of(row)) for row in table.to_dict("records")]]
     look = {"symbol": track.flags.symbol, "size": 9, "color": choice.theme.alarm}
-    _mark(figure, wrong, f"degenerate {track.repeat}s", **look)
+    _mark(figure, wrong, f"degenerate {track.nouns.repeat}s", **look)
     mine = table[table["variant"] == lookup.variant_of(run, choice)["variant"]]
     look = {"symbol": "circle-open", "size": 24, "color": choice.theme.ink}
     _mark(figure, mine, RING, **look, line={"width": 2})
@@ -272,8 +272,8 @@ def _mark(figure: go.Figure, table: pd.DataFrame, name: str, **marker: Any) -> N
 def _hover(run: Run, choice: Choice, row: Values) -> str:
     track, reading = track_of(run), lookup.reading(run, choice)
     lines = [
-        f"<b>{lookup.variant_label(run, row)}</b>{track.mark(row)}",
-        track.cut_of(run, row) if row["variant"] != "dense" else "",
+        f"<b>{lookup.variant_label(run, row)}</b>{track.variants.mark(row)}",
+        track.variants.cut_of(run, row) if row["variant"] != "dense" else "",
         f"{reading.harm.name} {reading.harm.with_interval(row)}",
         f"{reading.quality.name} {reading.quality.with_interval(row, '_q')}",
         "on the front" if row["front"] else "",
@@ -285,15 +285,15 @@ def _hover(run: Run, choice: Choice, row: Values) -> str:
 def _shown(run: Run, choice: Choice, table: pd.DataFrame) -> pd.DataFrame:
     """The table for people: what each variant is, since ids are for masks and files."""
     track, reading = track_of(run), lookup.reading(run, choice)
-    heads = {**track.front.marks, "n": reading.harm.of_what or track.items}
+    heads = {**track.variants.titles, "n": reading.harm.of_what or track.nouns.items}
     heads |= {"value": reading.harm.name, "value_q": reading.quality.name}
     said = [
-        f"{lookup.variant_label(run, row)}{track.mark(row)}{track.front.draw(row)}"
+        f"{lookup.variant_label(run, row)}{track.variants.mark(row)}{track.front.draw(row)}"
         for row in table.to_dict("records")
     ]
     methods = [lookup.method_label(run, method) for method in table["method"]]
     named = table.assign(variant=said, method=methods)
-    names = " ".join(dict.fromkeys(["variant", "method", *track.front.marks]))
+    names = f"variant {track.front.marks}"
     return readable(named, f"{names} value low high value_q low_q high_q front n", **heads)
 
 
@@ -309,7 +309,7 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> tuple[str, str]:
     chosen = lookup.variant_of(run, choice)["variant"]
     rows = table[table["variant"] == chosen]
     if rows.empty:
-        return f"The chosen variant was not measured on these {track.items}.", text
+        return f"The chosen variant was not measured on these {track.nouns.items}.", text
     mine, name = rows.iloc[0], _names(run, rows)
     if not mine["competes"]:
         return text, ""
@@ -341,8 +341,9 @@ def _names(run: Run, table: pd.DataFrame, most: int = 6) -> str:
     """Variants in a sentence."""
     track, told = track_of(run), []
     for row in table.to_dict("records"):
-        level = f"{track.level.say(row[track.level.column])}{track.mark(row).replace(' = ', ' ')}"
+        mark = track.variants.mark(row).replace(" = ", " ")
+        level = f"{track.level.say(row[track.level.column])}{mark}"
         is_dense = row["method"] == "dense"
         name = words.method_name(row["method"])
-        told.append(f"the {track.whole}" if is_dense else f"{name} ({level})")
+        told.append(f"the {track.nouns.whole}" if is_dense else f"{name} ({level})")
     return phrasing.listing(told, most)

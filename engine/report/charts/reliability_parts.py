@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts.kinds import dots, looks_of
 from engine.report.charts.panel import Choice, plain, wrapped
-from engine.stats.reliability import Repeats, SetOverlap
+from engine.stats.reliability import Repeats, SetOverlap, repeats_of
 
 GOOD = 0.8
 """From here on one seed counts as reliable (Koo & Li 2016: good is .75 to .9)."""
@@ -46,6 +47,12 @@ def row_of(name: str, over: str, found: Repeats) -> Values:
         "heads": found.units,
         "seeds": found.seeds,
     }
+
+
+def repeated(tables: Iterable[tuple[str, str, pd.DataFrame]]) -> pd.DataFrame:
+    """A row each of what agreed at all: (what was repeated, over which heads, scores by seed)."""
+    rows = [row_of(name, over, repeats_of(table)) for name, over, table in tables]
+    return pd.DataFrame([row for row in rows if not math.isnan(row["ICC"])])
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:

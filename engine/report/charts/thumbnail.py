@@ -36,7 +36,7 @@ def thumbnail(run: Run, choice: Choice) -> str:
     is_cut = lookup.variant_of(run, choice)["variant"] != "dense"
     values = table[["value_dense", "value"] if is_cut else ["value_dense"]]
     at, height = _scale(values), ROW * len(table) + 4
-    colour = track_of(run).style(choice.method, choice.dark).colour
+    colour = track_of(run).methods.style(choice.method, choice.dark).colour
     rows = [
         _row(row, place, at, colour, choice, is_cut)
         for place, row in enumerate(table.to_dict("records"))

@@ -34,7 +34,7 @@ def what_was_cut(run: Run, choice: Choice) -> Panel:
     if said := track_of(run).ways.instead(variant):
         return nothing(KEY, "What was done?", said)
     if not variant["n_cut"]:
-        return nothing(KEY, QUESTION, f"Nothing: this is the {track_of(run).whole}.")
+        return nothing(KEY, QUESTION, f"Nothing: this is the {track_of(run).nouns.whole}.")
     if run.has("layers"):
         return _layers(run, choice, variant)
     return _heads(run, choice, variant)
@@ -61,7 +61,7 @@ def _heads(run: Run, choice: Choice, variant: Values) -> Panel:
     units = np.arange(len(share))
     table = pd.DataFrame({"layer": units // heads, "head": units % heads, "cut": share})
     if models > 1:
-        table = table.rename(columns={"cut": f"share of {track_of(run).repeat}s that cut it"})
+        table = table.rename(columns={"cut": f"share of {track_of(run).nouns.repeat}s that cut it"})
     figure = _grid(run, choice, share, models)
     answer = (
         f"{phrasing.sentence(lookup.variant_label(run, variant))}:"
@@ -90,7 +90,7 @@ def _grid(run: Run, choice: Choice, share: np.ndarray, models: int) -> go.Figure
         "line": {"width": 2 if size > 5 else 1, "color": choice.theme.ink},
     }
     silent(figure, gone % heads, gone // heads, mode="markers", marker=marker)
-    said = "cut" if models == 1 else f"cut by most {track_of(run).repeat}s"
+    said = "cut" if models == 1 else f"cut by most {track_of(run).nouns.repeat}s"
     entry(figure, said, mode="markers", marker={**marker, "size": 9})
     colour = choice.theme.sequential[-1][1]
     entry(figure, "kept", mode="markers", marker={"symbol": "square", "size": 11, "color": colour})
@@ -106,7 +106,7 @@ def _grid(run: Run, choice: Choice, share: np.ndarray, models: int) -> go.Figure
 
 
 def _hovers(run: Run, share: np.ndarray, models: int) -> list[str]:
-    heads, repeat = shape_of(run)[1], track_of(run).repeat
+    heads, repeat = shape_of(run)[1], track_of(run).nouns.repeat
     found = []
     for unit, value in enumerate(share):
         said = "cut" if value else "kept"
@@ -127,7 +127,7 @@ def _where_said(run: Run, share: np.ndarray, models: int) -> str:
         else f"1 of {len(share)} heads is cut"
     )
     if models > 1:
-        text += f" by most of {phrasing.count(models, track_of(run).repeat)}"
+        text += f" by most of {phrasing.count(models, track_of(run).nouns.repeat)}"
     where = [str(layer) for layer in np.flatnonzero(gone == most)]
     if total and len(where) < layers:
         each = ", each" if len(where) > 1 else ""
@@ -201,7 +201,7 @@ def before_after(run: Run, choice: Choice) -> Panel:
     question = (
         f"How sure is the {measure.name} of {words.axis_name(choice.measured)}, before and after?"
     )
-    models = [(view.dense, {"model": view.track.whole, "method": "dense"})]
+    models = [(view.dense, {"model": view.track.nouns.whole, "method": "dense"})]
     if not view.is_dense:
         label = lookup.variant_label(run, variant)
         models.append((view.harm, {"model": label, "method": variant["method"]}))
@@ -234,7 +234,7 @@ def _figure(view: View, table: pd.DataFrame) -> go.Figure:
         table.assign(hover=said, size=14),
         "value",
         {method: wrapped(phrasing.sentence(name), 18) for method, name in named},
-        {method: view.track.style(method, dark) for method in table["method"]},
+        {method: view.track.methods.style(method, dark) for method in table["method"]},
         measure.title,
         apart=0,
         zero=False,

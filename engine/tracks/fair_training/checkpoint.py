@@ -21,6 +21,7 @@ from engine.core.errors import MaskError, refusal
 from engine.core.files import explained, write_json
 from engine.core.types import Values
 from engine.report.charts import lookup
+from engine.report.one_input import PictureAsk
 from engine.store.runs import Run
 from engine.surgery.record import FilterRecord
 from engine.tracks.fair_training import words as own
@@ -171,3 +172,23 @@ def _must_be_a_seed(variant: Values) -> None:
     raise refusal(
         "variant", f"{variant['variant']!r} {what}", "Choose that of a seed, such as one of #0."
     )
+
+
+# What the starting model and a trained one answer to an image, and where each of them looks.
+
+
+class TrainedPicture(PictureAsk):
+    """Of filters that are cut, and of weights that are zero; either way as trained."""
+
+    name = "trained picture"
+
+    def cut(self, run: Run, variant: Values, dense: Any, arrays: dict[str, Any]) -> Any:
+        from engine.classifiers.images.checkpoint import cut_with  # torch
+        from engine.surgery.filters.graph import with_weights
+
+        whole = variant["units"] == WEIGHTS or not variant["n_cut"]
+        return (
+            with_weights(dense, arrays)
+            if whole
+            else cut_with(dense, fair_record(run, variant), arrays)
+        )

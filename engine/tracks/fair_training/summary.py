@@ -14,7 +14,7 @@ from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
 from engine.classifiers.verification import TOLERANCE, again_from_answers, pooled_are_means
 from engine.core.types import Values
 from engine.core.words import AXES
-from engine.report.summary import Summary, ends, number, paid_most
+from engine.report.summary import Summary, changed, ends, number, paid_most
 from engine.store.runs import Run, where
 from engine.tracks.fair_training.methods.base import DEGRADATION
 
@@ -71,11 +71,8 @@ def _gap(rows: pd.DataFrame, variant: str) -> str:
     if variant not in rows.index or math.isnan(rows.loc[variant, "value"]):
         return "gap none".ljust(64)
     row = rows.loc[variant]
-    change = ""
-    if not math.isnan(row["delta"]):
-        change = f"{row['delta']:+.3f} {ends(row['delta_low'], row['delta_high'], '+.3f')}"
     said = f"gap {row['value']:.3f} {ends(row['low'], row['high'], '.3f')}"
-    return f"{said} {change:<24} null {number(row['null_high'], '.3f')}"
+    return f"{said} {changed(row):<24} null {number(row['null_high'], '.3f')}"
 
 
 def _lost(rows: pd.DataFrame, variant: str) -> str:

@@ -5,27 +5,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from engine.core import words
 from engine.core.types import Values
 from engine.report import phrasing
-from engine.report.charts import by_group, filter_layers, flips, metric_curve, pareto
+from engine.report.charts import (
+    by_group,
+    classifier_changed,
+    filter_layers,
+    flips,
+    metric_curve,
+    pareto,
+)
 from engine.report.charts.panel import Choice
 from engine.report.classifier_track import (
     BINDING_IMAGES,
-    CHANCE,
+    FACES,
     PARTS,
-    ClassifierTrack,
+    evidence,
     flags,
-    groups,
-    harm,
     in_order,
     middle,
     pareto_question,
-    unlearned,
+    reading_of,
+    readings,
+    telling,
 )
+from engine.report.classifier_track import mark as repeat_mark
 from engine.report.classifier_track import more as of_any
 from engine.report.palette import Style, style_of
 from engine.report.tracks import (
@@ -34,13 +41,17 @@ from engine.report.tracks import (
     Front,
     Handout,
     Level,
+    Measure,
+    Methods,
+    Nouns,
+    Null,
     Reading,
     Screens,
-    Telling,
+    Track,
+    Variants,
     View,
     Ways,
     given,
-    track_of,
 )
 from engine.store.runs import Run
 from engine.tracks.fair_training import words as own
@@ -73,15 +84,10 @@ BINDING = {
 }
 
 
-DRAWN = {"male": "ways of drawing invented faces", "skin": "skin tones of invented faces"}
-INVENTED = {"avatars": DRAWN, "avatars-gap": DRAWN}
-"""Axes of the faces that the project draws itself."""
-
-
 def does(run: Run, variant: Values) -> str:
     if not variant["n_cut"]:
         return f"Training on without a cut ({words.method_name(variant['method'])})"
-    return f"Training with {track_of(run).cut_of(run, variant)} cut"
+    return f"Training with {cut_of(run, variant)} cut"
 
 
 def more(run: Run, choice: Choice, variant: Values) -> str:
@@ -93,116 +99,172 @@ def more(run: Run, choice: Choice, variant: Values) -> str:
     return " ".join(filter(None, (of_any(run, choice, variant), *map(phrasing.sentence, found))))
 
 
-TELLING = Telling(
-    does, partial(groups, invented=INVENTED), harm, CHANCE, more=more, unlearned=unlearned
+MORE_LIMITS = (
+    "Training aimed at fairness on the first axis only; the others were only measured.",
+    "A share of weights and the same share of filters, or of FLOPs, are not the same size or "
+    "speed.",
+    own.NOT_FASTER,
 )
+LEVEL = Level(
+    key="cut",
+    noun="share cut",
+    many="shares",
+    column="sparsity",
+    realised="realised",
+    asked="sparsities",
+    none=0.0,
+    title="Sparsity (share of FLOPs, filters or weights cut)",
+    axis="share cut (of FLOPs or filters, or of weights)",
+    help=(
+        "Every step is a finished variant; 0 % is the starting model. “New audit” starts"
+        " another one."
+    ),
+    say=lambda share: phrasing.percent(round(share, 4)),
+    first=lambda levels: middle(levels, 0.0),
+)
+UNCUT = ("dense-tuned", "dense-fair")
 
 
-class Fair(ClassifierTrack):
-    """Sparse image classifiers from fair training; an arm is a method at a sparsity, trained with
-    several seeds."""
+def reading(name: str) -> Reading:
+    """Degradation: how unevenly the loss of accuracy falls; its ends are those of accuracy."""
+    if name != DEGRADATION:
+        found = reading_of("images", name)
+        return replace(found, label=found.gap.name)
+    gap = Measure("degradation_gap", few="images")
+    return replace(reading_of("images", "accuracy"), name=name, harm=gap, label=gap.name)
 
-    name = "fair_training"
-    about = "fair training of sparse image classifiers"
-    one, many = "filter or weight", "filters or weights"
-    item, items = "image", "images"
-    whole, repeat = "starting model", "seed"
-    level = Level(
-        key="cut",
-        noun="share cut",
-        many="shares",
-        column="sparsity",
-        realised="realised",
-        asked="sparsities",
-        none=0.0,
-        title="Sparsity (share of FLOPs, filters or weights cut)",
-        axis="share cut (of FLOPs or filters, or of weights)",
-        help=(
-            "Every step is a finished variant; 0 % is the starting model. “New audit” starts"
-            " another one."
-        ),
-        say=lambda share: phrasing.percent(round(share, 4)),
-        first=lambda levels: middle(levels, 0.0),
+
+def style(method: str, dark: bool = False) -> Style:
+    return style_of(method, LOOKS, dark)
+
+
+def definition(method: str) -> str:
+    known = own.METHODS.get(method)
+    return known.definition if known else ""
+
+
+def order(methods: Iterable[str]) -> list[str]:
+    return in_order(methods, lambda name: (name,), list(own.METHODS))
+
+
+def compared(methods: Sequence[str], chosen: str) -> list[str]:
+    """All but ablations; those beside BiFP where one of them was chosen."""
+    if is_ablation(chosen):
+        return [
+            name
+            for name in methods
+            if is_ablation(name) or name.startswith("bifp") or name in UNCUT
+        ]
+    return [name for name in methods if not is_ablation(name)]
+
+
+def cut_of(run: Run, variant: Values) -> str:
+    units, realised = str(variant.get("units") or FILTERS), float(variant["realised"])
+    of = (
+        run.n_units
+        if units == FILTERS or not realised
+        else round(float(variant["n_cut"]) / realised)
     )
-    pages = ("training", "examples", "picture")
-    screens = Screens(
+    return f"{variant['n_cut']:,.0f} of {of:,} {units}"
+
+
+def label(variant: Values) -> str:
+    name = words.method_name(variant["method"])
+    return name if variant["method"] in UNCUT else f"{name}, {LEVEL.say(variant['sparsity'])} cut"
+
+
+def mark(variant: Values) -> str:
+    """λ where it is a point of the sweep, and the seed."""
+    swept = f", λ = {variant['strength']:g}" if variant.get("role") == "tradeoff" else ""
+    return f"{swept}{repeat_mark('seed', variant)}"
+
+
+def amount(run: Run, variant: Values) -> str:
+    if not variant["n_cut"]:
+        return "nothing"
+    asked, realised = (LEVEL.say(float(variant[name])) for name in ("sparsity", "realised"))
+    of = " of FLOPs" if variant.get("units") == FILTERS and equal_of(run) != FILTERS else ""
+    return f"{cut_of(run, variant)} ({realised}{of}; asked {asked})"
+
+
+def reached(run: Run, variant: Values) -> str:
+    if not variant["n_cut"]:
+        return "nothing cut"
+    faster = (
+        "nothing gets faster"
+        if variant.get("units") == WEIGHTS
+        else (
+            f"{phrasing.factor(variant['speedup'])} fewer FLOPs"
+            if variant.get("speedup", 1.0) > 1
+            else ""
+        )
+    )
+    parts = [f"{amount(run, variant)}", faster]
+    return ", ".join(filter(None, parts))
+
+
+def settings(run: Run) -> list[tuple[str, Any]]:
+    targets = run.meta.get("targets") or {}
+    shares = run.data.get("group_shares") or {}
+    found = [
+        (f"stated {name}", round(float(value), 4))
+        for name, value in targets.items()
+        if value is not None
+    ]
+    return found + [
+        (
+            "shares of groups in training",
+            {words.group_name(name): round(float(value), 4) for name, value in shares.items()},
+        )
+    ]
+
+
+SCREEN = Track(
+    name="fair_training",
+    nouns=Nouns(
+        "fair training of sparse image classifiers",
+        "filter or weight",
+        "filters or weights",
+        "image",
+        "images",
+        "starting model",
+        "seed",
+    ),
+    level=LEVEL,
+    methods=Methods(style, definition, order, compared, line_labels=False),
+    variants=Variants(
+        label,
+        amount,
+        reached,
+        "method sparsity realised n_cut units strength parameters_cut speedup degenerate",
+        mark,
+        cut_of,
+        titles={
+            "degenerate": "degenerate seeds",
+            "n_cut": "units cut",
+            "speedup": "speedup by FLOPs",
+        },
+    ),
+    readings=readings(("accuracy", DEGRADATION, "auc"), "images", reading),
+    evidence=replace(
+        evidence(
+            "images",
+            own.INTERVALS_SEEDS,
+            (own.MADE_ON_FAIR, words.NULL_BAND, own.INTERVALS_SEEDS, own.SURROGATE),
+            MORE_LIMITS,
+        ),
+        settings=settings,
+    ),
+    screens=Screens(
+        ("training", "examples", "picture"),
         {"examples": ("changed.IMAGES",)},
         {
             "summary": "Trained to be sparse and fair: who pays, and how sure are we?",
             "examples": "Which images changed class?",
             "trade_off": "What does a smaller gap between subgroups cost?",
         },
-    )
-    readings = ("accuracy", DEGRADATION, "auc")
-    line_labels = False
-    ways = Ways(uncut=("dense-tuned", "dense-fair"))
-    comparison = Comparison(BINDING, PARTS, ("images used", "data"), "classes of images, by group")
-    flags = flags("seed", FLAGGED)
-    how_made = (own.MADE_ON_FAIR, words.NULL_BAND, own.INTERVALS_SEEDS, own.SURROGATE)
-    more_limits = (
-        ("Training aimed at fairness on the first axis only; the others were only measured."),
-        (
-            "A share of weights and the same share of filters, or of FLOPs, are not the same size"
-            " or speed."
-        ),
-        own.NOT_FASTER,
-    )
-    columns = {
-        "method": "method",
-        "sparsity": "share asked",
-        "realised": "share cut",
-        "n_cut": "units cut",
-        "units": "of",
-        "strength": "λ",
-        "parameters_cut": "share of parameters cut",
-        "speedup": "speedup by FLOPs",
-        "degenerate": "degenerate seeds",
-    }
-    front = Front(
-        pareto_question,
-        {
-            "test": View("Mean of seeds (reported)", "test", False, "the mean over seeds"),
-            "trials": View(
-                "Every seed and λ", "test", True, "every seed and every λ beside the means"
-            ),
-        },
-        {
-            "method": "method",
-            "sparsity": "share asked",
-            "realised": "share cut",
-            "units": "of",
-            "strength": "λ",
-            "degenerate": "degenerate seeds",
-        },
-        at_level=True,
-    )
-    handout = Handout(
-        mask=(
-            "Filters: which to cut, the model's hash, and the history that replays the cut. "
-            "Weights: how many of every layer are zero; the checkpoint holds which ones. A mask "
-            "holds no trained weights."
-        ),
-        apply="python -m engine apply {name} --model BASE --to DIR  # masks of filters only",
-        checkpoint=(
-            "The trained model with its mask and card, checked on test images before it is kept. "
-            "Filters are really cut. Where weights are cut, the whole model is written with "
-            "zeros, and nothing gets faster."
-        ),
-        checkpoint_wait=(
-            "Building the model, loading its weights, comparing its answers with those stored …"
-        ),
-        loading=(
-            "Filters cut: this folder loads with"
-            " `engine.surgery.filters.replay.load_cut_classifier(folder)`, which builds"
-            " {model[architecture]}, cuts it as `mask.json` says, and fills in `cut.safetensors`."
-            "\n\nWeights cut: it loads with"
-            " `engine.models.load_image_classifier.load_classifier(folder)`; the zeros are in the"
-            " weights, and the model is as large and as fast as before."
-        ),
-    )
-    telling = TELLING
-
-    charts = Charts(
+    ),
+    charts=Charts(
         by_group.paid_by_group,
         metric_curve.gap_along,
         metric_curve.quality_along,
@@ -229,96 +291,46 @@ class Fair(ClassifierTrack):
             given(training_curves.has_path, training_curves.path),
             curve.saved,
         ),
-    )
-
-    def reading(self, name: str) -> Reading:
-        """Degradation: how unevenly the loss of accuracy falls; its ends are those of accuracy."""
-        if name != DEGRADATION:
-            return replace(super().reading(name), label=self.measure(f"{name}_gap").name)
-        base, gap = super().reading("accuracy"), self.measure("degradation_gap")
-        return Reading(
-            name, gap, base.gap, base.worst, base.best, base.quality, base.group, gap.name
-        )
-
-    def style(self, method: str, dark: bool = False) -> Style:
-        return style_of(method, LOOKS, dark)
-
-    def definition(self, method: str) -> str:
-        known = own.METHODS.get(method)
-        return known.definition if known else ""
-
-    def order(self, methods: Iterable[str]) -> list[str]:
-        return in_order(methods, lambda name: (name,), list(own.METHODS))
-
-    def compared(self, methods: Sequence[str], chosen: str) -> list[str]:
-        """All but ablations; those beside BiFP where one of them was chosen."""
-        if is_ablation(chosen):
-            return [
-                name
-                for name in methods
-                if is_ablation(name) or name.startswith("bifp") or name in self.ways.uncut
-            ]
-        return [name for name in methods if not is_ablation(name)]
-
-    def cut_of(self, run: Run, variant: Values) -> str:
-        units, realised = str(variant.get("units") or FILTERS), float(variant["realised"])
-        of = (
-            run.n_units
-            if units == FILTERS or not realised
-            else round(float(variant["n_cut"]) / realised)
-        )
-        return f"{variant['n_cut']:,.0f} of {of:,} {units}"
-
-    def label(self, variant: Values) -> str:
-        name = words.method_name(variant["method"])
-        return (
-            name
-            if variant["method"] in self.ways.uncut
-            else f"{name}, {self.level.say(variant['sparsity'])} cut"
-        )
-
-    def mark(self, variant: Values) -> str:
-        """λ where it is a point of the sweep, and the seed."""
-        swept = f", λ = {variant['strength']:g}" if variant.get("role") == "tradeoff" else ""
-        return f"{swept}{super().mark(variant)}"
-
-    def amount(self, run: Run, variant: Values) -> str:
-        if not variant["n_cut"]:
-            return "nothing"
-        asked, realised = (
-            self.level.say(float(variant[name])) for name in ("sparsity", "realised")
-        )
-        of = " of FLOPs" if variant.get("units") == FILTERS and equal_of(run) != FILTERS else ""
-        return f"{self.cut_of(run, variant)} ({realised}{of}; asked {asked})"
-
-    def reached(self, run: Run, variant: Values) -> str:
-        if not variant["n_cut"]:
-            return "nothing cut"
-        faster = (
-            "nothing gets faster"
-            if variant.get("units") == WEIGHTS
-            else (
-                f"{phrasing.factor(variant['speedup'])} fewer FLOPs"
-                if variant.get("speedup", 1.0) > 1
-                else ""
-            )
-        )
-        parts = [f"{self.amount(run, variant)}", faster]
-        return ", ".join(filter(None, parts))
-
-    intervals = own.INTERVALS_SEEDS
-
-    def settings(self, run: Run) -> list[tuple[str, Any]]:
-        targets = run.meta.get("targets") or {}
-        shares = run.data.get("group_shares") or {}
-        found = [
-            (f"stated {name}", round(float(value), 4))
-            for name, value in targets.items()
-            if value is not None
-        ]
-        return found + [
-            (
-                "shares of groups in training",
-                {words.group_name(name): round(float(value), 4) for name, value in shares.items()},
-            )
-        ]
+    ),
+    front=Front(
+        pareto_question,
+        {
+            "test": View("Mean of seeds (reported)", "test", False, "the mean over seeds"),
+            "trials": View(
+                "Every seed and λ", "test", True, "every seed and every λ beside the means"
+            ),
+        },
+        "method sparsity realised units strength degenerate",
+        at_level=True,
+    ),
+    comparison=Comparison(BINDING, PARTS, ("images used", "data"), "classes of images, by group"),
+    handout=Handout(
+        mask=(
+            "Filters: which to cut, the model's hash, and the history that replays the cut. "
+            "Weights: how many of every layer are zero; the checkpoint holds which ones. A mask "
+            "holds no trained weights."
+        ),
+        apply="python -m engine apply {name} --model BASE --to DIR  # masks of filters only",
+        checkpoint=(
+            "The trained model with its mask and card, checked on test images before it is kept. "
+            "Filters are really cut. Where weights are cut, the whole model is written with "
+            "zeros, and nothing gets faster."
+        ),
+        checkpoint_wait=(
+            "Building the model, loading its weights, comparing its answers with those stored …"
+        ),
+        loading=(
+            "Filters cut: this folder loads with"
+            " `engine.surgery.filters.replay.load_cut_classifier(folder)`, which builds"
+            " {model[architecture]}, cuts it as `mask.json` says, and fills in `cut.safetensors`."
+            "\n\nWeights cut: it loads with"
+            " `engine.models.load_image_classifier.load_classifier(folder)`; the zeros are in the"
+            " weights, and the model is as large and as fast as before."
+        ),
+    ),
+    telling=telling(does, FACES, more),
+    flips=classifier_changed.flips,
+    null=Null(made=words.NULL_BAND),
+    flags=flags("seed", FLAGGED),
+    ways=Ways(uncut=UNCUT),
+)

@@ -4,11 +4,13 @@ stored."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from engine.classifiers.images.checkpoint import dense_classifier, record_of, write_cut
 from engine.classifiers.tables import first_repeat, kept_weights
 from engine.core.errors import refusal
 from engine.core.types import Values
+from engine.report.one_input import PictureAsk
 from engine.store.runs import Run
 from engine.surgery.record import FilterRecord
 
@@ -68,3 +70,17 @@ def mask_record(run: Run, variant: Values) -> FilterRecord:
     return record_of(
         run, variant, method=base, loss=str(variant["loss"]), settings=settings, **speedups
     )
+
+
+# What the dense and a pruned classifier answer to an image, and where each of them looks.
+
+
+class Picture(PictureAsk):
+    """Of filters that are cut and retrained."""
+
+    name = "picture"
+
+    def cut(self, run: Run, variant: Values, dense: Any, arrays: dict[str, Any]) -> Any:
+        from engine.classifiers.images.checkpoint import cut_with  # torch
+
+        return cut_with(dense, mask_record(run, variant), arrays) if variant["n_cut"] else dense

@@ -25,7 +25,7 @@ from engine.classifiers.verification import again_from_answers, again_from_tried
 from engine.core.errors import RequestError, refusal, unknown
 from engine.core.words import AXES
 from engine.data.images.load import SPLITS, ImageAsk, load_images
-from engine.report.summary import Summary, ends, number, paid_most
+from engine.report.summary import Summary, changed, ends, number, paid_most
 from engine.store.runs import Run, where
 from engine.tracks.image_classifiers.panels.speedup import missed
 
@@ -64,13 +64,8 @@ class Filters(Summary):
 def _gap(row: pd.Series | None) -> str:
     if row is None or math.isnan(row.value):
         return "gap none".ljust(72)
-    change = (
-        ""
-        if math.isnan(row.delta)
-        else f"{row.delta:+.3f} {ends(row.delta_low, row.delta_high, '+.3f')}"
-    )
     return (
-        f"gap {row.value:.3f} {ends(row.low, row.high, '.3f')}  {change:<24}  null"
+        f"gap {row.value:.3f} {ends(row.low, row.high, '.3f')}  {changed(row):<24}  null"
         f" {number(row.null_high, '.3f')}"
     )
 

@@ -15,20 +15,29 @@ from engine.core.types import Values
 from engine.models import catalog
 from engine.models.config_file import LARGEST
 from engine.report import phrasing
-from engine.report.charts import by_group, cost, filter_layers, flips, metric_curve, pareto
+from engine.report.charts import (
+    by_group,
+    classifier_changed,
+    cost,
+    filter_layers,
+    flips,
+    metric_curve,
+    pareto,
+)
 from engine.report.classifier_track import (
     BINDING_IMAGES,
-    CHANCE,
+    FACES,
     PARTS,
-    ClassifierTrack,
+    evidence,
     flags,
-    groups,
-    harm,
     in_order,
+    limits,
+    mark,
     middle,
-    more,
     pareto_question,
-    unlearned,
+    reading_of,
+    readings,
+    telling,
 )
 from engine.report.palette import Style
 from engine.report.tracks import (
@@ -37,10 +46,15 @@ from engine.report.tracks import (
     Front,
     Handout,
     Level,
+    Methods,
+    Nouns,
+    Null,
     Screens,
     Shelf,
-    Telling,
+    Track,
+    Variants,
     View,
+    cut_of,
     given,
 )
 from engine.store.runs import Run
@@ -60,18 +74,8 @@ BINDING = {
 }
 
 
-DRAWN = {"male": "ways of drawing invented faces", "skin": "skin tones of invented faces"}
-INVENTED = {"avatars": DRAWN, "avatars-gap": DRAWN}
-"""Axes of the faces that the project draws itself."""
-
-
 def does(run: Run, variant: Values) -> str:
     return f"Cutting {variant['n_cut']:.0f} of {int(run.model['n_filters'])} {units_of(run)}"
-
-
-TELLING = Telling(
-    does, partial(groups, invented=INVENTED), harm, CHANCE, more=more, unlearned=unlearned
-)
 
 
 def shelves() -> Iterator[Shelf]:
@@ -83,15 +87,58 @@ def shelves() -> Iterator[Shelf]:
     )
 
 
-class Filters(ClassifierTrack):
-    """Convolution filters of an image classifier, or heads of one; an arm is a method with a loss,
-    run in several trials."""
+def style(method: str, dark: bool = False) -> Style:
+    return arm_style(words.BY_HAND if words.is_by_hand(method) else method, dark)
 
-    name = "image_classifiers"
-    about = "filters of an image classifier"
-    one, many = "filter", "filters"
-    item, items = "image", "images"
-    level = Level(
+
+def definition(method: str) -> str:
+    if words.is_by_hand(method):
+        return f"{words.method_definition(words.BY_HAND)} {own.NOT_RETRAINED}"
+    base, loss = arm_of(method)
+    known = own.METHODS.get(base)
+    text = known.definition if known else ""
+    part = own.LOSSES.get(loss.partition("@")[0])
+    return (
+        text
+        if loss == PLAIN or part is None
+        else f"{text} {own.loss_name(loss)}: {part.definition}".strip()
+    )
+
+
+def order(methods: Iterable[str]) -> list[str]:
+    return in_order(methods, arm_of, list(own.METHODS), (PLAIN, PW))
+
+
+def compared(methods: Sequence[str], chosen: str) -> list[str]:
+    """Whole arms; one with a switch of the PW loss only where it was chosen."""
+    return [method for method in methods if arm_of(method)[1] in (PLAIN, PW) or method == chosen]
+
+
+def label(variant: Values) -> str:
+    return f"{words.method_name(variant['method'])}, {phrasing.factor(variant['speedup'])}"
+
+
+def amount(run: Run, variant: Values) -> str:
+    reached = (
+        f"{phrasing.factor(variant['achieved'])} fewer FLOPs, asked"
+        f" {phrasing.factor(variant['speedup'])}"
+    )
+    cut = f"{cut_of(run, variant)} ({phrasing.percent(variant['realised'])}; {reached})"
+    return cut if variant["variant"] != "dense" else "nothing"
+
+
+def reached(run: Run, variant: Values) -> str:
+    asked, got = phrasing.factor(variant["speedup"]), phrasing.factor(variant["achieved"])
+    return f"{got} (asked {asked}), {cut_of(run, variant)} cut"
+
+
+HOW_MADE = (own.MADE_ON_IMAGES, words.NULL_BAND, own.INTERVALS_IMAGES)
+
+
+SCREEN: Track = Track(
+    name="image_classifiers",
+    nouns=Nouns("filters of an image classifier", "filter", "filters", "image", "images"),
+    level=Level(
         key="speedup",
         noun="speedup",
         many="speedups",
@@ -108,10 +155,24 @@ class Filters(ClassifierTrack):
         say=phrasing.factor,
         first=lambda levels: middle(levels, 1.0),
         is_ratio=True,
-    )
-    bench = bench.BENCH
-    pages = ("filters", "bench", "examples", "picture")
-    screens = Screens(
+    ),
+    methods=Methods(style, definition, order, compared),
+    variants=Variants(
+        label,
+        amount,
+        reached,
+        "method speedup achieved realised n_cut degenerate",
+        partial(mark, "trial"),
+        titles={
+            "degenerate": "degenerate trials",
+            "n_cut": "filters cut",
+            "realised": "share of filters cut",
+        },
+    ),
+    readings=readings(("auc", "accuracy"), "images", partial(reading_of, "images")),
+    evidence=evidence("images", own.INTERVALS_IMAGES, HOW_MADE, by_hand="one model"),
+    screens=Screens(
+        ("filters", "bench", "examples", "picture"),
         {"examples": ("changed.IMAGES",)},
         {
             "bench": "What if these filters are off?",
@@ -119,58 +180,8 @@ class Filters(ClassifierTrack):
             "examples": "Which images changed class?",
             "trade_off": "What does a smaller gap between subgroups cost?",
         },
-    )
-    readings = ("auc", "accuracy")
-    comparison = Comparison(BINDING, PARTS, ("images used", "data"), "classes of images, by group")
-    flags = flags("trial", STARS, "star")
-    how_made: Sequence[str] = (own.MADE_ON_IMAGES, words.NULL_BAND, own.INTERVALS_IMAGES)
-    columns = {
-        "method": "method",
-        "speedup": "target speedup",
-        "achieved": "achieved speedup",
-        "realised": "share of filters cut",
-        "n_cut": "filters cut",
-        "degenerate": "degenerate trials",
-    }
-    front = Front(
-        pareto_question,
-        {
-            "test": View("Mean of trials (reported)", "test", False, "the mean over trials"),
-            "trials": View("Every trial", "test", True, "every trial beside the means"),
-        },
-        {
-            "method": "method",
-            "speedup": "target speedup",
-            "achieved": "achieved speedup",
-            "degenerate": "degenerate trials",
-        },
-        at_level=True,
-    )
-    handout = Handout(
-        mask=(
-            "Which filters to cut, how they were chosen, the model's hash, and the history that "
-            "replays the cut. `apply` replays it; a mask holds no retrained weights."
-        ),
-        apply="python -m engine apply {name} --model BASE --to DIR",
-        checkpoint=(
-            "The cut and retrained model: `cut.safetensors` with its mask and card, checked on "
-            "test images before it is kept."
-        ),
-        checkpoint_wait=(
-            "Building the cut model, loading its weights, comparing its answers with those stored …"
-        ),
-        loading=(
-            "This folder loads with"
-            " `engine.surgery.filters.replay.load_cut_classifier(folder)`: it builds"
-            " {model[architecture]}, cuts it as `mask.json` says, and fills in `cut.safetensors`."
-        ),
-    )
-    telling = TELLING
-
-    def of_run(self, run: Run) -> Filters:
-        return HEADS if units_of(run) == HEADS.many else self
-
-    charts = Charts(
+    ),
+    charts=Charts(
         by_group.paid_by_group,
         metric_curve.gap_along,
         metric_curve.quality_along,
@@ -196,81 +207,78 @@ class Filters(ClassifierTrack):
             speedup.speed,
             cost.cost,
         ),
-    )
-
-    def style(self, method: str, dark: bool = False) -> Style:
-        return arm_style(words.BY_HAND if words.is_by_hand(method) else method, dark)
-
-    def definition(self, method: str) -> str:
-        if words.is_by_hand(method):
-            return f"{words.method_definition(words.BY_HAND)} {own.NOT_RETRAINED}"
-        base, loss = arm_of(method)
-        known = own.METHODS.get(base)
-        text = known.definition if known else ""
-        part = own.LOSSES.get(loss.partition("@")[0])
-        return (
-            text
-            if loss == PLAIN or part is None
-            else f"{text} {own.loss_name(loss)}: {part.definition}".strip()
-        )
-
-    def order(self, methods: Iterable[str]) -> list[str]:
-        return in_order(methods, arm_of, list(own.METHODS), (PLAIN, PW))
-
-    def compared(self, methods: Sequence[str], chosen: str) -> list[str]:
-        """Whole arms; one with a switch of the PW loss only where it was chosen."""
-        return [
-            method for method in methods if arm_of(method)[1] in (PLAIN, PW) or method == chosen
-        ]
-
-    def by_hand_said(self, run: Run) -> str:
-        return "one model"
-
-    def label(self, variant: Values) -> str:
-        return f"{words.method_name(variant['method'])}, {phrasing.factor(variant['speedup'])}"
-
-    def amount(self, run: Run, variant: Values) -> str:
-        reached = (
-            f"{phrasing.factor(variant['achieved'])} fewer FLOPs, asked"
-            f" {phrasing.factor(variant['speedup'])}"
-        )
-        cut = f"{self.cut_of(run, variant)} ({phrasing.percent(variant['realised'])}; {reached})"
-        return cut if variant["variant"] != "dense" else "nothing"
-
-    def reached(self, run: Run, variant: Values) -> str:
-        asked, got = phrasing.factor(variant["speedup"]), phrasing.factor(variant["achieved"])
-        return f"{got} (asked {asked}), {variant['n_cut']:.0f} of {run.n_units} {self.many} cut"
-
-    intervals = own.INTERVALS_IMAGES
+    ),
+    front=Front(
+        pareto_question,
+        {
+            "test": View("Mean of trials (reported)", "test", False, "the mean over trials"),
+            "trials": View("Every trial", "test", True, "every trial beside the means"),
+        },
+        "method speedup achieved degenerate",
+        at_level=True,
+    ),
+    comparison=Comparison(BINDING, PARTS, ("images used", "data"), "classes of images, by group"),
+    handout=Handout(
+        mask=(
+            "Which filters to cut, how they were chosen, the model's hash, and the history that "
+            "replays the cut. `apply` replays it; a mask holds no retrained weights."
+        ),
+        apply="python -m engine apply {name} --model BASE --to DIR",
+        checkpoint=(
+            "The cut and retrained model: `cut.safetensors` with its mask and card, checked on "
+            "test images before it is kept."
+        ),
+        checkpoint_wait=(
+            "Building the cut model, loading its weights, comparing its answers with those stored …"
+        ),
+        loading=(
+            "This folder loads with"
+            " `engine.surgery.filters.replay.load_cut_classifier(folder)`: it builds"
+            " {model[architecture]}, cuts it as `mask.json` says, and fills in `cut.safetensors`."
+        ),
+    ),
+    telling=telling(does, FACES),
+    flips=classifier_changed.flips,
+    null=Null(made=words.NULL_BAND),
+    flags=flags("trial", STARS, "star"),
+    bench=bench.BENCH,
+    of_run=lambda run: HEADS if units_of(run) == HEADS.nouns.many else SCREEN,
+)
 
 
-class Heads(Filters):
-    """The same of heads of a vision transformer: what is said of filters is said of heads."""
-
-    def __init__(self) -> None:
-        self.one, self.many, self.about = "head", "heads", self._in_heads(Filters.about)
-        self.bench = bench.BENCH_OF_HEADS
-        pages = {**words.of_track(Filters.name, "PAGES"), **Filters.screens.questions}
-        questions = self._all_in_heads(pages)
-        self.screens = replace(Filters.screens, questions=questions, titles={"filters": "Heads"})
-        self.columns = self._all_in_heads(Filters.columns)
-        self.how_made = [self._in_heads(text) for text in Filters.how_made]
-        self.handout = replace(Filters.handout, mask=self._in_heads(Filters.handout.mask))
-
-    def definition(self, method: str) -> str:
-        return self._in_heads(super().definition(method))
-
-    def terms(self) -> Mapping[str, str]:
-        return self._all_in_heads(super().terms())
-
-    def _in_heads(self, text: str) -> str:
-        return in_units(text, "heads")
-
-    def _all_in_heads(self, texts: Mapping[str, str]) -> dict[str, str]:
-        return {name: self._in_heads(text) for name, text in texts.items()}
+def _in_heads(text: str) -> str:
+    return in_units(text, "heads")
 
 
-HEADS = Heads()
+def _all_in_heads(texts: Mapping[str, str]) -> dict[str, str]:
+    return {name: _in_heads(text) for name, text in texts.items()}
+
+
+HEADS: Track = replace(
+    SCREEN,
+    nouns=replace(
+        SCREEN.nouns,
+        about=_in_heads(SCREEN.nouns.about),
+        one="head",
+        many="heads",
+        reworded=_in_heads,
+    ),
+    methods=replace(SCREEN.methods, definition=lambda method: _in_heads(definition(method))),
+    variants=replace(SCREEN.variants, titles=_all_in_heads(SCREEN.variants.titles)),
+    evidence=replace(
+        SCREEN.evidence, limits=partial(limits, [_in_heads(text) for text in HOW_MADE], ())
+    ),
+    screens=replace(
+        SCREEN.screens,
+        questions=_all_in_heads(
+            {**words.of_track(SCREEN.name, "PAGES"), **SCREEN.screens.questions}
+        ),
+        titles={"filters": "Heads"},
+    ),
+    handout=replace(SCREEN.handout, mask=_in_heads(SCREEN.handout.mask)),
+    bench=bench.BENCH_OF_HEADS,
+)
+"""The same of heads of a vision transformer: what is said of filters is said of heads."""
 
 
 def embedded_classifiers() -> pd.DataFrame:

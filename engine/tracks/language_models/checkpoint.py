@@ -13,7 +13,7 @@ from engine.core.errors import MaskError, refusal
 from engine.core.types import HeadMask, Values
 from engine.report.charts import lookup
 from engine.store.runs import Run
-from engine.surgery.record import MaskRecord
+from engine.surgery.record import MaskRecord, run_record
 from engine.tracks.language_models.arms import arm_of, arms_of, is_arm
 from engine.tracks.language_models.context import PromptContext
 from engine.tracks.language_models.request import PromptPlan, planned, prompt_plan_of
@@ -170,21 +170,7 @@ def mask_record(run: Run, variant: Values) -> MaskRecord:
     }
     if lookup.is_by_noise(run, variant):
         settings["warning"] = RANKED_BY_NOISE
-    return MaskRecord(
-        model=model["name"],
-        revision=model.get("revision"),
-        weight_hash=model["weight_hash"],
-        n_layers=mask.n_layers,
-        n_heads=mask.n_heads,
-        units=mask.cut,
-        method=variant["method"],
-        settings=settings,
-        asked=float(variant["sparsity"]),
-        realised=mask.sparsity,
-        run=run.id,
-        created=run.meta["created"],
-        means=_means(run, mask),
-    )
+    return run_record(run, variant, mask, settings, _means(run, mask))
 
 
 def _means(run: Run, mask: HeadMask) -> tuple[tuple[float, ...], ...]:

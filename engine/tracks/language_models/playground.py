@@ -58,7 +58,7 @@ class Question:
 
 
 def question_of(given: Values, run: Run) -> Question:
-    """The question, or RequestError with every fault. given: see `asks/prompt.py`."""
+    """The question, or RequestError with every fault. given: see `asks.py`."""
     faults = [unknown("question", name, KNOWN) for name in given if name not in KNOWN]
     request = request_from(run.request)
     prompt = given.get("prompt", "")

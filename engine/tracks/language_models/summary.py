@@ -17,7 +17,7 @@ from engine.report import in_words, phrasing
 from engine.report.charts import lookup
 from engine.report.charts.lookup import at_gamma_star
 from engine.report.charts.panel import Choice
-from engine.report.summary import Summary, ends
+from engine.report.summary import Summary, changed, ends
 from engine.report.tracks import Telling
 from engine.store.runs import Run, where
 from engine.tracks.language_models import arms
@@ -61,18 +61,12 @@ class Heads(Summary):
 
 def _line(name: str, bias: pd.Series, ppl: pd.Series) -> str:
     group = bias.get("group_null_high", math.nan)
-    change = f"  {_change(bias)}" if _change(bias) else ""
+    change = f"  {changed(bias)}" if changed(bias) else ""
     return (
         f"  {name:<44} {bias.value:.3f} {ends(bias.low, bias.high, '.3f')}{change:<28} "
         f"null {bias.null_high:.3f}/{'—' if math.isnan(group) else f'{group:.3f}'}"
         f"  ppl {phrasing.number(ppl.value, perplexity=True)}"
     )
-
-
-def _change(row: Any) -> str:
-    if math.isnan(row.delta):
-        return ""
-    return f"{row.delta:+.3f} {ends(row.delta_low, row.delta_high, '+.3f')}"
 
 
 def _of_benchmark(run: Run, one: ScoredBenchmark) -> list[str]:
@@ -87,7 +81,7 @@ def _of_benchmark(run: Run, one: ScoredBenchmark) -> list[str]:
         null = f"null {row.null_low:.3f} to {row.null_high:.3f}  "
         found.append(
             f"  {row.variant:<44} {row.value:.3f} {ends(row.low, row.high, '.3f')}"
-            f"  {_change(row):<24}  {'' if math.isnan(row.null_low) else null}n {int(row.n)}"
+            f"  {changed(row):<24}  {'' if math.isnan(row.null_low) else null}n {int(row.n)}"
         )
     return found
 

@@ -21,6 +21,7 @@ from engine.report.tracks import (
     Charts,
     Comparison,
     Effects,
+    Evidence,
     Extra,
     Flips,
     Foreign,
@@ -29,15 +30,20 @@ from engine.report.tracks import (
     Level,
     Make,
     Measure,
+    Methods,
+    Nouns,
     Null,
     Prediction,
     Published,
     Reading,
+    Readings,
     Screens,
     Shelf,
     Track,
+    Variants,
     View,
     Ways,
+    cut_of,
     given,
 )
 from engine.store.runs import Run
@@ -200,14 +206,162 @@ def shelves() -> Iterator[Shelf]:
     yield Shelf("Toxicity judges", shelf_table(catalog.list_judges()))
 
 
-class Heads(Track):
-    """Attention heads of a language model; the units of a run without a track."""
+def offered(run: Run) -> tuple[str, ...]:
+    """The reading that was asked for, and each benchmark that the run was measured on in place
+    of its bias."""
+    found = tuple(f"{PREFIX}{name}" for name in measured_on(run))
+    return (run.request["reading"], *found) if found else ()
 
-    name = "language_models"
-    about = "attention heads of a language model"
-    one, many = "head", "heads"
-    item, items = "prompt", "prompts"
-    level = Level(
+
+def reading_named(name: str) -> Reading:
+    if name.startswith(PREFIX):
+        return _benchmark_reading(name)
+    return Reading(
+        name,
+        label="bias in texts",
+        harm=Measure(f"bias:{name}", said="bias", few=FEW),
+        gap=Measure("gap", few=FEW),
+        worst=Measure("worst_group", few=FEW),
+        best=Measure("best_group", few=FEW),
+        quality=Measure("perplexity", per_axis=False, few="tokens of text"),
+        group=Measure("toxicity", said="toxicity", few=FEW),
+        mean=Measure("toxicity"),
+    )
+
+
+def details(reading: str) -> tuple[Measure, ...]:
+    one = reading_named(reading)
+    more = (
+        Measure(metric)
+        for metric in ("gap", "worst_group", "best_group", "toxicity", "toxic_share")
+    )
+    return one.harm, one.quality, *more
+
+
+def style(method: str, dark: bool = False) -> Style:
+    if method.endswith(own.EVEN):
+        return pair_style(method, "+", LOOKS, {"even": ("-open", "dot")}, dark)
+    return style_of(words.BY_HAND if words.is_by_hand(method) else method, LOOKS, dark)
+
+
+def definition(method: str) -> str:
+    if own.is_against(method):
+        return own.AGAINST_MEANS
+    if method.endswith(own.EVEN):
+        return f"{definition(method.removesuffix(own.EVEN))} {own.EVEN_MEANS}"
+    return own.METHODS[method].definition if method in own.METHODS else ""
+
+
+def order(methods: Iterable[str]) -> list[str]:
+    known = list(own.METHODS)
+    plain = {name: name.removesuffix(own.EVEN) for name in methods}
+    last = {name: (len(known) + own.is_against(name), name) for name in plain}
+    return sorted(
+        plain,
+        key=lambda name: (known.index(plain[name]), name) if plain[name] in known else last[name],
+    )
+
+
+def data(run: Run) -> str:
+    axes = run.request["axes"]
+    counted = words.axis_name(axes[0]) if len(axes) == 1 else f"{len(axes)} axes"
+    source = run.meta["prompts"]["name"] if run.request.get("prompts") else own.EMBEDDED_DATA
+    return f"{counted} of {source}"
+
+
+def label(variant: Values) -> str:
+    if arms.is_arm(variant):
+        return arms.label(variant)
+    return f"{words.method_name(variant['method'])}, {phrasing.percent(variant['sparsity'])} cut"
+
+
+def mark(variant: Values) -> str:
+    return "" if pd.isna(variant["gamma"]) else f", γ = {variant['gamma']:g}"
+
+
+def gone(run: Run, variant: Values) -> str:
+    return arms.amount(variant) if arms.is_arm(variant) else cut_of(run, variant)
+
+
+def amount(run: Run, variant: Values) -> str:
+    if arms.is_arm(variant):
+        return arms.amount(variant)
+    asked, realised = (phrasing.percent(variant[name]) for name in ("sparsity", "realised"))
+    more = "" if asked == realised else f"; asked {asked}"
+    return f"{int(variant['n_cut'])} of {run.n_units} heads ({realised}{more})"
+
+
+def reached(run: Run, variant: Values) -> str:
+    if arms.is_arm(variant):
+        return arms.amount(variant)
+    asked, realised = (phrasing.percent(variant[name]) for name in ("sparsity", "realised"))
+    return f"{asked} asked, {variant['n_cut']:.0f} of {run.n_units} heads cut ({realised})"
+
+
+def how_measured(run: Run, row: Values | None, split: str) -> str:
+    request = run.request
+    if benchmarks.is_benchmark(row):
+        one = scored_benchmarks()[str(row["metric"]).removeprefix(PREFIX)]
+        return (
+            f"{phrasing.count(int(row['n']), one.item, one.items)} of {one.title}, by"
+            " log-likelihood"
+        )
+    if row is not None and row["metric"] == "perplexity" and not pd.isna(row["n"]):
+        return f"{phrasing.count(int(row['n']), 'token')} of text"
+    n = (
+        ""
+        if row is None or pd.isna(row["n"])
+        else f"{phrasing.count(int(row['n']), split + ' prompt')}, "
+    )
+    return (
+        f"{n}{phrasing.count(int(request['seeds']), 'seed')} per prompt, judge"
+        f" {run.meta['judge']['name']}"
+    )
+
+
+def answers(run: Run, choice: Choice, trial: int | None) -> Flips | None:
+    if choice.reading.startswith(PREFIX):
+        return benchmarks.flips(run, choice, choice.reading.removeprefix(PREFIX))
+    return examples.flips(run, choice)
+
+
+def caveat(run: Run, choice: Choice, row: Values | None) -> str:
+    return lookup.caveat(run, row, more=own.JUDGE)
+
+
+def notes(run: Run) -> list[str]:
+    return [*run.meta["warnings"], *run.meta["prompts"]["notes"]]
+
+
+def limits(run: Run, short: bool = False) -> list[str]:
+    from engine.report.report import plain
+
+    if short:
+        return [own.JUDGE, *LIMITS, *map(plain, run.model.get("notes", ()))]
+    floor, note = own.METRICS["bias:group_means"].caveat, run.meta["judge"].get("note")
+    texts = [own.JUDGE, own.MADE_ON, floor, own.INTERVALS, *LIMITS]
+    texts += [own.COMPRESSED, own.ZEROS] if along_sparsity.divergence in weighed(run) else []
+    return [*texts, *([f"Judge: {note}"] if note else [])]
+
+
+def settings(run: Run) -> list[tuple[str, Any]]:
+    return [("chosen γ", run.meta.get("gamma"))]
+
+
+NO_VERDICT = {
+    "too few prompts": "too few prompts for a verdict",
+    TOO_FEW_WORDS: (
+        "fewer than three words for the group, so no verdict; the numbers are about these words"
+    ),
+    TOO_FEW_TEMPLATES: (
+        "fewer than three templates, so no verdict; the numbers are about these templates"
+    ),
+    UNUSABLE: "an unusable model, so no verdict",
+}
+SCREEN: Track = Track(
+    name="language_models",
+    nouns=Nouns("attention heads of a language model", "head", "heads", "prompt", "prompts"),
+    level=Level(
         key="sparsity",
         noun="sparsity",
         many="sparsities",
@@ -223,105 +377,38 @@ class Heads(Track):
         ),
         say=phrasing.percent,
         first=first_share,
-    )
-    pages = ("heads", "bench", "reliability", "examples", "playground")
-    screens = Screens(
+    ),
+    methods=Methods(
+        style, definition, order, not_built="Not built for this axis, whose heads were not ranked"
+    ),
+    variants=Variants(
+        label,
+        amount,
+        reached,
+        "method sparsity realised n_cut seed",
+        mark,
+        gone,
+        titles={"seed": "selection seed", "gamma": "γ"},
+    ),
+    readings=Readings(READINGS, reading_named, details, offered),
+    evidence=Evidence(
+        data,
+        how_measured,
+        own.INTERVALS,
+        NO_VERDICT,
+        caveat,
+        notes,
+        limits,
+        settings,
+    ),
+    screens=Screens(
+        ("heads", "bench", "reliability", "examples", "playground"),
         {
             "heads": ("head_maps.MAP", "head_maps.ONE_HEAD", "across_axes.TAB"),
             "examples": ("texts.TAB", "labels.TAB", "benchmarks.TAB"),
-        }
-    )
-    readings = READINGS
-    comparison = Comparison(
-        BINDING,
-        (
-            ("model", "weight_hash"),
-            ("prompts", "digest"),
-            ("corpus", "digest"),
-            ("judge", "hash"),
-        ),
-        ("prompts used", "prompts"),
-    )
-    front = Front(
-        pareto_question,
-        {
-            "test": View("Test prompts (reported)", "test", False, "the γ chosen on validation"),
-            "validation": View(
-                "Validation prompts (every γ tried)", "validation", True, "every γ that was tried"
-            ),
         },
-        {"method": "method", "gamma": "γ", "sparsity": "share asked", "realised": "share cut"},
-        chance=chance,
-        draw=lambda variant: f", draw {variant['seed']}" if variant["seed"] >= 0 else "",
-    )
-    columns = {
-        "method": "method",
-        "sparsity": "share asked",
-        "realised": "share cut",
-        "n_cut": "heads cut",
-        "seed": "selection seed",
-    }
-    null = Null(own.NULL_MEANS, label=own.NULL_LABEL, group_label=own.GROUP_NULL_LABEL)
-    not_built = "Not built for this axis, whose heads were not ranked"
-    too_few = {
-        "too few prompts": "too few prompts for a verdict",
-        TOO_FEW_WORDS: (
-            "fewer than three words for the group, so no verdict; the numbers are about these words"
-        ),
-        TOO_FEW_TEMPLATES: (
-            "fewer than three templates, so no verdict; the numbers are about these templates"
-        ),
-        UNUSABLE: "an unusable model, so no verdict",
-    }
-    handout = Handout(
-        mask="Which heads to cut, how they were chosen, and the model's hash. `apply` replays it.",
-        apply="python -m engine apply {name} --model BASE --to DIR",
-        checkpoint=(
-            "The pruned model twice: cut for real, and as a dense checkpoint with zeros that"
-            " `from_pretrained` loads anywhere. Every use is checked against the masked model."
-        ),
-        standing=(
-            "The changed model as a folder of plain weights that `from_pretrained` loads anywhere,"
-            " checked against the model in memory. A checkpoint that was brought is there already."
-        ),
-        checkpoint_wait="Loading the model, cutting it, comparing it with the masked one …",
-        loading=(
-            "`zeroed/` loads with `from_pretrained` of transformers and is no smaller. `cut/`"
-            " is smaller and loads with `engine.surgery.heads.replay.load_cut`; plain"
-            " transformers cannot load uneven heads. `plain/`, where it is there, is smaller"
-            " and loads with `from_pretrained`."
-        ),
-        foreign=(
-            Foreign(
-                "head_contributions",
-                "Head scores for FASP's published code",
-                own.HEAD_CONTRIBUTIONS,
-                published_scores.FILE,
-                "application/json",
-                published_scores.written,
-            ),
-        ),
-    )
-
-    maps = Effects(
-        heads.fasp_picture,
-        heads.bias_map,
-        heads.perplexity_map,
-        head_card.head_card,
-        heads.head_numbers,
-        examples.without_head,
-        head_card.by_rank,
-        head_card.FIRST,
-    )
-    telling = TELLING
-    ways = WAYS
-    bench = bench_panels.BENCH
-    benchmarks = benchmarks.BENCHMARKS
-
-    def of_run(self, run: Run) -> Heads:
-        return BESIDE if arms.of_request(run.request) else self
-
-    charts = Charts(
+    ),
+    charts=Charts(
         who_pays.who_pays,
         along_sparsity.bias_along_sparsity,
         along_sparsity.perplexity_along_sparsity,
@@ -364,146 +451,79 @@ class Heads(Track):
         ),
         (judges.judges, judges.judged_names),
         extras,
-    )
-
-    def offers(self, run: Run) -> tuple[str, ...]:
-        """The reading that was asked for, and each benchmark that the run was measured on in place
-        of its bias."""
-        found = tuple(f"{PREFIX}{name}" for name in measured_on(run))
-        return (run.request["reading"], *found) if found else ()
-
-    def reading(self, name: str) -> Reading:
-        if name.startswith(PREFIX):
-            return _benchmark_reading(name)
-        return Reading(
-            name,
-            label="bias in texts",
-            harm=Measure(f"bias:{name}", said="bias", few=FEW),
-            gap=Measure("gap", few=FEW),
-            worst=Measure("worst_group", few=FEW),
-            best=Measure("best_group", few=FEW),
-            quality=Measure("perplexity", per_axis=False, few="tokens of text"),
-            group=Measure("toxicity", said="toxicity", few=FEW),
-            mean=Measure("toxicity"),
-        )
-
-    def details(self, reading: str) -> tuple[Measure, ...]:
-        one = self.reading(reading)
-        more = (
-            Measure(metric)
-            for metric in ("gap", "worst_group", "best_group", "toxicity", "toxic_share")
-        )
-        return one.harm, one.quality, *more
-
-    def style(self, method: str, dark: bool = False) -> Style:
-        if method.endswith(own.EVEN):
-            return pair_style(method, "+", LOOKS, {"even": ("-open", "dot")}, dark)
-        return style_of(words.BY_HAND if words.is_by_hand(method) else method, LOOKS, dark)
-
-    def definition(self, method: str) -> str:
-        if own.is_against(method):
-            return own.AGAINST_MEANS
-        if method.endswith(own.EVEN):
-            return f"{self.definition(method.removesuffix(own.EVEN))} {own.EVEN_MEANS}"
-        return own.METHODS[method].definition if method in own.METHODS else ""
-
-    def order(self, methods: Iterable[str]) -> list[str]:
-        known = list(own.METHODS)
-        plain = {name: name.removesuffix(own.EVEN) for name in methods}
-        last = {name: (len(known) + own.is_against(name), name) for name in plain}
-        return sorted(
-            plain,
-            key=lambda name: (
-                (known.index(plain[name]), name) if plain[name] in known else last[name]
+    ),
+    front=Front(
+        pareto_question,
+        {
+            "test": View("Test prompts (reported)", "test", False, "the γ chosen on validation"),
+            "validation": View(
+                "Validation prompts (every γ tried)", "validation", True, "every γ that was tried"
             ),
-        )
-
-    def data(self, run: Run) -> str:
-        axes = run.request["axes"]
-        counted = words.axis_name(axes[0]) if len(axes) == 1 else f"{len(axes)} axes"
-        source = run.meta["prompts"]["name"] if run.request.get("prompts") else own.EMBEDDED_DATA
-        return f"{counted} of {source}"
-
-    def label(self, variant: Values) -> str:
-        if arms.is_arm(variant):
-            return arms.label(variant)
-        return (
-            f"{words.method_name(variant['method'])}, {phrasing.percent(variant['sparsity'])} cut"
-        )
-
-    def mark(self, variant: Values) -> str:
-        return "" if pd.isna(variant["gamma"]) else f", γ = {variant['gamma']:g}"
-
-    def cut_of(self, run: Run, variant: Values) -> str:
-        return arms.amount(variant) if arms.is_arm(variant) else super().cut_of(run, variant)
-
-    def amount(self, run: Run, variant: Values) -> str:
-        if arms.is_arm(variant):
-            return arms.amount(variant)
-        asked, realised = (phrasing.percent(variant[name]) for name in ("sparsity", "realised"))
-        more = "" if asked == realised else f"; asked {asked}"
-        return f"{int(variant['n_cut'])} of {run.n_units} heads ({realised}{more})"
-
-    def reached(self, run: Run, variant: Values) -> str:
-        if arms.is_arm(variant):
-            return arms.amount(variant)
-        asked, realised = (phrasing.percent(variant[name]) for name in ("sparsity", "realised"))
-        return f"{asked} asked, {variant['n_cut']:.0f} of {run.n_units} heads cut ({realised})"
-
-    def measured_on(self, run: Run, row: Values | None, split: str) -> str:
-        request = run.request
-        if benchmarks.is_benchmark(row):
-            one = scored_benchmarks()[str(row["metric"]).removeprefix(PREFIX)]
-            return (
-                f"{phrasing.count(int(row['n']), one.item, one.items)} of {one.title}, by"
-                " log-likelihood"
-            )
-        if row is not None and row["metric"] == "perplexity" and not pd.isna(row["n"]):
-            return f"{phrasing.count(int(row['n']), 'token')} of text"
-        n = (
-            ""
-            if row is None or pd.isna(row["n"])
-            else f"{phrasing.count(int(row['n']), split + ' prompt')}, "
-        )
-        return (
-            f"{n}{phrasing.count(int(request['seeds']), 'seed')} per prompt, judge"
-            f" {run.meta['judge']['name']}"
-        )
-
-    intervals = own.INTERVALS
-
-    def flips(self, run: Run, choice: Choice, trial: int | None) -> Flips | None:
-        if choice.reading.startswith(PREFIX):
-            return benchmarks.flips(run, choice, choice.reading.removeprefix(PREFIX))
-        return examples.flips(run, choice)
-
-    def caveat(self, run: Run, choice: Choice, row: Values | None) -> str:
-        return lookup.caveat(run, row, more=own.JUDGE)
-
-    def notes(self, run: Run) -> list[str]:
-        return [*run.meta["warnings"], *run.meta["prompts"]["notes"]]
-
-    def limits(self, run: Run, short: bool = False) -> list[str]:
-        from engine.report.report import plain
-
-        if short:
-            return [own.JUDGE, *LIMITS, *map(plain, run.model.get("notes", ()))]
-        floor, note = own.METRICS["bias:group_means"].caveat, run.meta["judge"].get("note")
-        texts = [own.JUDGE, own.MADE_ON, floor, own.INTERVALS, *LIMITS]
-        texts += [own.COMPRESSED, own.ZEROS] if along_sparsity.divergence in weighed(run) else []
-        return [*texts, *([f"Judge: {note}"] if note else [])]
-
-    def settings(self, run: Run) -> list[tuple[str, Any]]:
-        return [("chosen γ", run.meta.get("gamma"))]
+        },
+        "method gamma sparsity realised",
+        chance=chance,
+        draw=lambda variant: f", draw {variant['seed']}" if variant["seed"] >= 0 else "",
+    ),
+    comparison=Comparison(
+        BINDING,
+        (
+            ("model", "weight_hash"),
+            ("prompts", "digest"),
+            ("corpus", "digest"),
+            ("judge", "hash"),
+        ),
+        ("prompts used", "prompts"),
+    ),
+    handout=Handout(
+        mask="Which heads to cut, how they were chosen, and the model's hash. `apply` replays it.",
+        apply="python -m engine apply {name} --model BASE --to DIR",
+        checkpoint=(
+            "The pruned model twice: cut for real, and as a dense checkpoint with zeros that"
+            " `from_pretrained` loads anywhere. Every use is checked against the masked model."
+        ),
+        standing=(
+            "The changed model as a folder of plain weights that `from_pretrained` loads anywhere,"
+            " checked against the model in memory. A checkpoint that was brought is there already."
+        ),
+        checkpoint_wait="Loading the model, cutting it, comparing it with the masked one …",
+        loading=(
+            "`zeroed/` loads with `from_pretrained` of transformers and is no smaller. `cut/`"
+            " is smaller and loads with `engine.surgery.heads.replay.load_cut`; plain"
+            " transformers cannot load uneven heads. `plain/`, where it is there, is smaller"
+            " and loads with `from_pretrained`."
+        ),
+        foreign=(
+            Foreign(
+                "head_contributions",
+                "Head scores for FASP's published code",
+                own.HEAD_CONTRIBUTIONS,
+                published_scores.FILE,
+                "application/json",
+                published_scores.written,
+            ),
+        ),
+    ),
+    telling=TELLING,
+    flips=answers,
+    null=Null(own.NULL_MEANS, label=own.NULL_LABEL, group_label=own.GROUP_NULL_LABEL),
+    ways=WAYS,
+    maps=Effects(
+        heads.fasp_picture,
+        heads.bias_map,
+        heads.perplexity_map,
+        head_card.head_card,
+        heads.head_numbers,
+        examples.without_head,
+        head_card.by_rank,
+        head_card.FIRST,
+    ),
+    bench=bench_panels.BENCH,
+    of_run=lambda run: BESIDE if arms.of_request(run.request) else SCREEN,
+)
 
 
-class Beside(Heads):
-    """The same where an audit has other ways to make the model smaller beside cuts of heads."""
-
-    screens = replace(Heads.screens, questions={"summary": own.SMALLER})
-
-
-BESIDE = Beside()
+BESIDE: Track = replace(SCREEN, screens=replace(SCREEN.screens, questions={"summary": own.SMALLER}))
+"""The same where an audit has other ways to make the model smaller beside cuts of heads."""
 
 
 def _benchmark_reading(name: str) -> Reading:

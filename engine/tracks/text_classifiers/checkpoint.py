@@ -14,7 +14,7 @@ from engine.core.errors import MaskError, refusal
 from engine.core.files import write_json
 from engine.core.types import HeadMask, Values
 from engine.store.runs import Run
-from engine.surgery.record import MaskRecord
+from engine.surgery.record import MaskRecord, run_record
 
 PROBES = 64
 """Test texts that the reloaded model is asked about again."""
@@ -154,17 +154,4 @@ def mask_record(run: Run, variant: Values) -> MaskRecord:
         "data": run.data["digest"],
         **{name: request[name] for name in SETTINGS if name in request},
     }
-    return MaskRecord(
-        model=model["name"],
-        revision=model.get("revision"),
-        weight_hash=model["weight_hash"],
-        n_layers=mask.n_layers,
-        n_heads=mask.n_heads,
-        units=mask.cut,
-        method=str(variant["method"]),
-        settings=settings,
-        asked=float(variant["sparsity"]),
-        realised=mask.sparsity,
-        run=run.id,
-        created=run.meta["created"],
-    )
+    return run_record(run, variant, mask, settings)

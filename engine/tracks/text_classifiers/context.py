@@ -110,13 +110,6 @@ class TextContext(ArrayContext):
     def recipe(self) -> tuple[str, Any]:
         return "engine.tracks.text_classifiers.run:context_of", self.plan
 
-    @property
-    def first_seed(self) -> int:
-        return self.settings.first_seed
-
-    def kind(self, name: str) -> Measurement:
-        return self.kinds[name]
-
     def key(self, shard: TextShard) -> str:
         kind = self.kind(shard.kind)
         own = list(astuple(shard)[1:])

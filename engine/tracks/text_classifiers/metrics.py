@@ -11,11 +11,20 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
-from engine.classifiers.groups import GROUPS, RESULTS, checked, confusion, predicted
+from engine.classifiers.groups import (
+    GROUPS,
+    RESULTS,
+    checked,
+    confusion,
+    each_checked,
+    in_order,
+    own_dense,
+    predicted,
+)
 from engine.classifiers.layout import TEXTS, Axis, Items, lay_out
 from engine.core.errors import PruneAuditError, RequestError, unknown
 from engine.stats.auc import auc
-from engine.stats.gap_of_means import FIXED, Trials, difference, level, numbered
+from engine.stats.gap_of_means import FIXED, Trials, difference, level
 
 ByTrial: TypeAlias = Mapping[int, np.ndarray] | Sequence[np.ndarray]
 """Answers [rows, classes] of trials, by number or in order."""
@@ -44,13 +53,8 @@ class BootstrapMetric(ABC):
         split: str = "test",
         items: Items = TEXTS,
     ) -> None:
-        self._order = np.argsort(rows[items.key].to_numpy(dtype=object), kind="stable")
-        self.labels = rows["label"].to_numpy(dtype=np.int64)[self._order]
+        self._order, self.labels = in_order(rows, classes, items.key, "rows")
         self.split, self.n_boot, self.classes = split, n_boot, tuple(classes)
-        if len(rows) == 0 or self.labels.min() < 0 or self.labels.max() >= len(classes):
-            raise PruneAuditError(
-                f"{len(rows)} rows whose labels do not all belong to {len(classes)} classes."
-            )
         found, _ = lay_out(rows.iloc[self._order].reset_index(drop=True), classes, axes, items)
         self.axes = self.measured(found)
         self.weights = [self._spread(axis, axis.weights(n_boot, seed)) for axis in self.axes]
@@ -86,15 +90,10 @@ class BootstrapMetric(ABC):
     def variant(self, trials: ByTrial) -> CellArm:
         """Measure the trials of one variant: answers [rows, classes] by trial number, or in order
         from 0."""
-        found = numbered(trials)
-        if not found:
-            raise PruneAuditError("A variant without trials cannot be measured.")
-        shape = len(self.labels), len(self.classes)
+        found = each_checked(trials, len(self.labels), len(self.classes))
         values, draws = [], []
-        for number, part in found.items():
-            answers = checked(part, *shape, "dense" if number == FIXED else f"trial {number}")[
-                self._order
-            ]
+        for part in found.values():
+            answers = part[self._order]
             values.append(self.values(answers, self.plain)[0])
             draws.append(self.values(answers, self.weights))
         shares, units = (
@@ -147,12 +146,7 @@ class CellArm:
             delta_p=np.nan,
         )
         if self is not self.measure.dense_arm:
-            dense = self.measure.dense_arm.trials
-            # A trial cut from its own dense model is compared with that one.
-            change = difference(
-                trials,
-                dense.only(*trials.numbers) if {*trials.numbers} <= {*dense.numbers} else dense,
-            )
+            change = difference(trials, own_dense(trials, self.measure.dense_arm.trials))
             table = table.assign(
                 delta=change.value, delta_low=change.low, delta_high=change.high, delta_p=change.p
             )

@@ -31,7 +31,7 @@ class Question:
 
 
 def question_of(given: Values, run: Run) -> Question:
-    """The question, or RequestError with every fault. given: see `asks/sentence.py`."""
+    """The question, or RequestError with every fault. given: see `asks.py`."""
     is_pair = bool(run.data.get("pair"))
     texts = {name: given.get(name, "") for name in (("text", "second") if is_pair else ("text",))}
     faults = [fault for name, text in texts.items() for fault in text_faults(name, text)]

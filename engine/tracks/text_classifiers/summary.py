@@ -4,17 +4,25 @@ for whom."""
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from sklearn.metrics import accuracy_score, matthews_corrcoef
 
+from engine.classifiers.audit import Evaluation, evaluation
+from engine.classifiers.layout import Outputs, in_order_of
 from engine.classifiers.verification import again_from_answers, again_from_tried, pooled_are_means
+from engine.core.errors import RequestError, refusal, unknown
 from engine.core.types import Values
 from engine.core.words import AXES
-from engine.report.summary import Summary, ends, number, paid_most
+from engine.data.texts.load import SPLITS, TextAsk, TextSet, load_texts
+from engine.report.summary import Summary, changed, ends, number, paid_most
 from engine.store.runs import Run, where
+from engine.surgery.record import MASK_FILE
+from engine.tracks.text_classifiers.request import CLASS_AXIS, own_axes, told_apart, usual_axes
 from engine.tracks.text_classifiers.tables import MIN_SEEDS, ROUNDING, by_spread_only
 
 
@@ -131,15 +139,10 @@ def _gaps(run: Run, axis: str) -> list[str]:
     for name in variants.loc[variants["chosen"], "variant"]:
         if name in rows.index and not math.isnan(rows.loc[name].value):
             row = rows.loc[name]
-            change = (
-                ""
-                if math.isnan(row.delta)
-                else f"{row.delta:+.3f} {ends(row.delta_low, row.delta_high, '+.3f')}"
-            )
             level = f"{row.value:.3f} {ends(row.low, row.high, '.3f')}"
             paid = paid_most(groups[groups["variant"] == name])
             lines.append(
-                f"  {name:<32} gap of accuracy {level}  {change:<24}  null"
+                f"  {name:<32} gap of accuracy {level}  {changed(row):<24}  null"
                 f" {number(row.null_high, '.3f')}{paid}"
             )
     return lines
@@ -204,3 +207,128 @@ def _value(run: Run, part: pd.DataFrame, texts: pd.DataFrame) -> float:
     guess = answers.argmax(axis=1)
     matthews = run.data["metric"] == "matthews"
     return float(matthews_corrcoef(truth, guess) if matthews else accuracy_score(truth, guess))
+
+
+# One text classifier on one set of texts: the same measures as an audit's, without pruning
+# anything.
+
+
+if TYPE_CHECKING:
+    from engine.models.load_text_classifier import TextClassifier
+
+
+def evaluate_text(
+    model: str,
+    data: str,
+    ask: TextAsk,
+    axes: tuple[str, ...],
+    split: str,
+    max_length: int | None,
+    device: str,
+    classes: tuple[str, ...] = (),
+) -> Evaluation:
+    """A classifier, whole or cut, group by group. RequestError where the model, the texts or the
+    split are wrong.
+
+    max_length: tokens of a text that are read; None: as the model's tokenizer says. classes: of the
+    texts, in the order of the model's outputs; () as its files name them.
+    """
+    if split not in SPLITS:
+        raise RequestError(unknown("split", split, SPLITS))
+    axes = own_axes(data, axes) or usual_axes(data, ask.target)
+    groups = tuple(
+        dict.fromkeys(part for axis in axes for part in axis.split("+") if part != CLASS_AXIS)
+    )
+    texts = load_texts(data, replace(ask, groups=groups))
+    classifier, texts = _loaded(model, texts, max_length, device, classes)
+    return _measured(model, classifier, texts, split, axes)
+
+
+def _loaded(
+    model: str, texts: TextSet, max_length: int | None, device: str, classes: tuple[str, ...]
+) -> tuple[TextClassifier, TextSet]:
+    """The classifier, and the texts with labels in the order of its outputs."""
+    from engine.models.load_text_classifier import (
+        inspect_text_model,
+        load_text_classifier,
+        usual_length,
+    )
+    from engine.surgery.heads.replay import load_cut_classifier
+
+    if (Path(model).expanduser() / MASK_FILE).is_file():
+        classifier = load_cut_classifier(model, device)
+        outputs = Outputs(model, classifier.classes, len(classifier.classes))
+        texts = in_order_of(texts, outputs, classes)
+        return replace(classifier, max_length=max_length or classifier.max_length), texts
+    info = inspect_text_model(model)
+    if not info.has_head:
+        what = "has no classification head, so it answers nothing yet."
+        raise refusal(info.name, what, "Give a fine-tuned classifier.")
+    texts = told_apart(texts, info, classes, device)
+    length = max_length or usual_length(info)
+    return load_text_classifier(model, texts.classes, device=device, max_length=length), texts
+
+
+def _measured(
+    model: str, classifier: TextClassifier, texts: TextSet, split: str, axes: tuple[str, ...]
+) -> Evaluation:
+    from engine.models.load_text_classifier import probabilities_of
+
+    table = texts.table.iloc[texts.rows(split)].reset_index(drop=True)
+    if table.empty:
+        raise refusal("split", f"{texts.name} has no {split} texts.", "Choose another split.")
+    second = table["text_b"].tolist() if texts.pair else None
+    answers = probabilities_of(classifier, table["text"].tolist(), second).astype(np.float64)
+    from engine.tracks.text_classifiers.tables import Measures
+
+    measures = Measures(texts, table, axes, answers, split)
+    whole, groups = measures.own()
+    notes = _notes(classifier, texts, table, second)
+    return evaluation(model, texts.name, measures.groups, notes, whole, groups)
+
+
+def _notes(
+    classifier: TextClassifier, texts: TextSet, table: pd.DataFrame, second: list[str] | None
+) -> tuple[str, ...]:
+    """What must be known: notes of texts and model, and how many texts were cut short."""
+    from engine.models.load_text_classifier import unknown_words
+
+    found = [
+        *texts.notes,
+        *classifier.notes,
+        *unknown_words(classifier, table["text"].tolist(), second),
+    ]
+    longer = int((classifier.lengths(table["text"].tolist(), second) > classifier.max_length).sum())
+    if longer:
+        found.append(
+            f"{longer} texts are longer than {classifier.max_length} tokens; only that much of them"
+            " is read."
+        )
+    return tuple(found)
+
+
+def inspected(given: Values) -> list[str]:
+    """Sentences; given: model and device as a request has them. RequestError with every fault of
+    the model."""
+    from engine.models.checkpoint import heads_said
+    from engine.models.load_text_classifier import (
+        inspect_text_model,
+        load_text_classifier,
+    )  # loads torch
+
+    name, device = str(given.get("model") or ""), str(given.get("device") or "auto")
+    info = inspect_text_model(name)
+    classes = info.classes or tuple(str(at) for at in range(info.n_labels or 2))
+    said = heads_said(info, lambda: load_text_classifier(name, classes, device=device).adapter)
+    if not info.has_head:
+        known = (
+            "It is an encoder without a classifier: one is fitted on the audit's training texts."
+        )
+    elif info.classes:
+        known = f"It tells apart: {', '.join(classes)}."
+    else:
+        known = (
+            f"Its {info.n_labels} outputs have no names: which class each is must be said"
+            " (--classes)."
+        )
+    return [said[0], known, *said[1:], *info.notes]

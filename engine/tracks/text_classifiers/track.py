@@ -13,21 +13,30 @@ from engine.core import words
 from engine.core.types import Values
 from engine.models import catalog
 from engine.report import in_words, phrasing
-from engine.report.charts import by_group, cost, flips, lookup, metric_curve, pareto
+from engine.report.charts import (
+    by_group,
+    classifier_changed,
+    cost,
+    flips,
+    lookup,
+    metric_curve,
+    pareto,
+)
 from engine.report.charts.panel import Choice, Panel
 from engine.report.classifier_track import (
-    CHANCE,
     PARTS,
-    ClassifierTrack,
+    evidence,
     flags,
-    harm,
     in_order,
+    mark,
     middle,
     pareto_question,
-    unlearned,
+    reading_of,
+    readings,
+    telling,
 )
-from engine.report.classifier_track import groups as groups_in_words
 from engine.report.classifier_track import more as of_any
+from engine.report.classifier_track import notes as of_any_run
 from engine.report.palette import Style
 from engine.report.tracks import (
     Charts,
@@ -36,9 +45,14 @@ from engine.report.tracks import (
     Handout,
     Level,
     Maps,
+    Methods,
+    Nouns,
+    Null,
+    Reading,
     Screens,
     Shelf,
-    Telling,
+    Track,
+    Variants,
     View,
     given,
 )
@@ -113,11 +127,6 @@ def more(run: Run, choice: Choice, variant: Values) -> str:
     )
 
 
-TELLING = Telling(
-    does, partial(groups_in_words, invented=INVENTED), harm, CHANCE, more=more, unlearned=unlearned
-)
-
-
 def first_maps(run: Run, choice: Choice) -> Iterator[Panel]:
     """Maps of the importance by the score of the chosen arm, where there is one."""
     for score in importance.scores(run, choice)[:1]:
@@ -143,16 +152,92 @@ def shelves() -> Iterator[Shelf]:
     )
 
 
-class Tickets(ClassifierTrack):
-    """Attention heads of a text classifier; an arm is a procedure with a score, run with several
-    seeds."""
+def reading(name: str) -> Reading:
+    return reading_of("texts", name, "accuracy" if name == "matthews" else name)
 
-    name = "text_classifiers"
-    about = "attention heads of a text classifier"
-    one, many = "head", "heads"
-    item, items = "text", "texts"
-    whole, repeat = "full model", "seed"
-    level = Level(
+
+MEAN_AND_SD = (
+    "A winning ticket is only as good as its definition: mean and standard deviation over few "
+    "seeds, on one test set."
+)
+READINGS = ("accuracy", "auc", "matthews")
+
+
+def offered(run: Run) -> tuple[str, ...]:
+    """Matthews correlation too, where it is the task's metric."""
+    is_metric = run.data.get("metric") == "matthews"
+    return READINGS if is_metric else READINGS[:2]
+
+
+def style(method: str, dark: bool = False) -> Style:
+    return arm_style(words.BY_HAND if words.is_by_hand(method) else method, dark)
+
+
+def definition(method: str) -> str:
+    if words.is_by_hand(method):
+        return f"{words.method_definition(words.BY_HAND)} {own.NOT_RETUNED}"
+    procedure, score = arm_of(method)
+    parts = (own.PROCEDURES.get(procedure), own.IMPORTANCE.get(score))
+    named = ("", f"{own.importance_name(score).capitalize()}: ")
+    return " ".join(
+        f"{name}{part.definition}" for name, part in zip(named, parts, strict=True) if part
+    )
+
+
+def order(methods: Iterable[str]) -> list[str]:
+    return in_order(methods, arm_of, list(own.PROCEDURES), list(own.IMPORTANCE))
+
+
+def compared(methods: Sequence[str], chosen: str) -> list[str]:
+    """Arms that differ from the chosen one in the score alone, or in the procedure alone; few
+    arms all."""
+    if len(set(methods) - {"dense"}) <= FEW_ARMS or chosen == "dense":
+        return list(methods)
+    mine = arm_of(chosen)
+    return [
+        method
+        for method in methods
+        if any(a == b for a, b in zip(mine, arm_of(method), strict=True))
+    ]
+
+
+def label(variant: Values) -> str:
+    return (
+        f"{words.method_name(variant['method'])},"
+        f" {phrasing.percent(float(variant['sparsity']))} cut"
+    )
+
+
+def amount(run: Run, variant: Values) -> str:
+    if not variant["n_cut"]:
+        return "nothing"
+    asked, realised = (phrasing.percent(float(variant[name])) for name in ("sparsity", "realised"))
+    return f"{variant['n_cut']:.0f} of {run.n_units} heads ({realised}; asked {asked})"
+
+
+def reached(run: Run, variant: Values) -> str:
+    asked, realised = (
+        phrasing.percent(round(float(variant[name]), 4)) for name in ("sparsity", "realised")
+    )
+    return f"{asked} asked, {variant['n_cut']:.0f} of {run.n_units} heads cut ({realised})"
+
+
+def notes(run: Run) -> list[str]:
+    return list(dict.fromkeys(filter(None, [*of_any_run(run), few_seeds(run), proof_said(run)])))
+
+
+SCREEN = Track(
+    name="text_classifiers",
+    nouns=Nouns(
+        "attention heads of a text classifier",
+        "head",
+        "heads",
+        "text",
+        "texts",
+        "full model",
+        "seed",
+    ),
+    level=Level(
         key="share",
         noun="share of heads",
         many="shares of heads",
@@ -168,9 +253,28 @@ class Tickets(ClassifierTrack):
         ),
         say=phrasing.percent,
         first=lambda levels: middle(levels, 0.0),
-    )
-    pages = ("tickets", "heads", "bench", "examples", "reliability", "sentence")
-    screens = Screens(
+    ),
+    methods=Methods(style, definition, order, compared, line_labels=False),
+    variants=Variants(
+        label,
+        amount,
+        reached,
+        "method sparsity realised n_cut degenerate ticket",
+        partial(mark, "seed"),
+        titles={"degenerate": "degenerate seeds"},
+    ),
+    readings=readings(READINGS, "texts", reading, offered),
+    evidence=replace(
+        evidence(
+            "texts",
+            own.INTERVALS_TEXTS,
+            (own.MADE_ON_TEXTS, own.NULL_BAND_TEXTS, own.INTERVALS_TEXTS, own.WINNING),
+            (MEAN_AND_SD,),
+        ),
+        notes=notes,
+    ),
+    screens=Screens(
+        ("tickets", "heads", "bench", "examples", "reliability", "sentence"),
         {
             "heads": ("head_maps.MAP", "head_maps.ONE_HEAD", "lens.TAB"),
             "examples": ("changed.TEXTS",),
@@ -182,75 +286,8 @@ class Tickets(ClassifierTrack):
             "reliability": "Would the importance of heads come out again?",
             "trade_off": "What does a smaller gap between subgroups cost?",
         },
-    )
-    readings = ("accuracy", "auc", "matthews")
-    line_labels = False
-    comparison = Comparison(BINDING, PARTS, ("texts used", "data"))
-    null = replace(ClassifierTrack.null, made=own.NULL_BAND_TEXTS)
-    flags = flags("seed", CROSSES)
-    how_made = (own.MADE_ON_TEXTS, own.NULL_BAND_TEXTS, own.INTERVALS_TEXTS, own.WINNING)
-    more_limits = (
-        (
-            "A winning ticket is only as good as its definition: mean and standard deviation over "
-            "few seeds, on one test set."
-        ),
-    )
-    columns = {
-        "method": "method",
-        "sparsity": "share asked",
-        "realised": "share cut",
-        "n_cut": "heads cut",
-        "degenerate": "degenerate seeds",
-        "ticket": "ticket",
-    }
-    front = Front(
-        pareto_question,
-        {
-            "test": View("Mean of seeds (reported)", "test", False, "the mean over seeds"),
-            "trials": View("Every seed", "test", True, "every seed beside the means"),
-        },
-        {
-            "method": "method",
-            "sparsity": "share asked",
-            "realised": "share cut",
-            "degenerate": "degenerate seeds",
-        },
-        at_level=True,
-    )
-    handout = Handout(
-        mask=(
-            "Which heads to cut, how they were chosen and trained, and the model's hash. A mask "
-            "holds no retrained weights."
-        ),
-        apply="python -m engine apply {name} --model BASE --to DIR",
-        checkpoint=(
-            "The model with heads cut, fine-tuned as in the audit, with its mask, tokenizer and "
-            "card. It is checked on test texts before it is kept."
-        ),
-        checkpoint_wait=(
-            "Building the cut model, loading its weights, comparing its answers with those stored …"
-        ),
-        loading=(
-            "This folder loads with"
-            " `engine.surgery.heads.replay.load_cut_classifier(folder)`: it builds"
-            " {model[model_type]}, cuts it as `mask.json` says, and fills in the weights; plain"
-            " transformers cannot load uneven heads."
-        ),
-        texts=TEXTS,
-    )
-    maps = Maps(
-        scores=importance.scores,
-        groups=importance.groups,
-        name=own.importance_name,
-        wide=(importance.importance_maps,),
-        beside=(importance.importance_scatter, importance.scores_agree),
-        selectable=(importance.importance_maps, importance.importance_scatter),
-        numbers=importance.head_numbers,
-    )
-    bench = bench.BENCH
-    telling = TELLING
-
-    charts = Charts(
+    ),
+    charts=Charts(
         by_group.paid_by_group,
         metric_curve.gap_along,
         metric_curve.quality_along,
@@ -285,67 +322,50 @@ class Tickets(ClassifierTrack):
             importance.lowest_repeat,
             importance.scores_agree,
         ),
-    )
-
-    def offers(self, run: Run) -> tuple[str, ...]:
-        """Matthews correlation too, where it is the task's metric."""
-        is_metric = run.data.get("metric") == "matthews"
-        return self.readings if is_metric else self.readings[:2]
-
-    def style(self, method: str, dark: bool = False) -> Style:
-        return arm_style(words.BY_HAND if words.is_by_hand(method) else method, dark)
-
-    def definition(self, method: str) -> str:
-        if words.is_by_hand(method):
-            return f"{words.method_definition(words.BY_HAND)} {own.NOT_RETUNED}"
-        procedure, score = arm_of(method)
-        parts = (own.PROCEDURES.get(procedure), own.IMPORTANCE.get(score))
-        named = ("", f"{own.importance_name(score).capitalize()}: ")
-        return " ".join(
-            f"{name}{part.definition}" for name, part in zip(named, parts, strict=True) if part
-        )
-
-    def order(self, methods: Iterable[str]) -> list[str]:
-        return in_order(methods, arm_of, list(own.PROCEDURES), list(own.IMPORTANCE))
-
-    def compared(self, methods: Sequence[str], chosen: str) -> list[str]:
-        """Arms that differ from the chosen one in the score alone, or in the procedure alone; few
-        arms all."""
-        if len(set(methods) - {"dense"}) <= FEW_ARMS or chosen == "dense":
-            return list(methods)
-        mine = arm_of(chosen)
-        return [
-            method
-            for method in methods
-            if any(a == b for a, b in zip(mine, arm_of(method), strict=True))
-        ]
-
-    def label(self, variant: Values) -> str:
-        return (
-            f"{words.method_name(variant['method'])},"
-            f" {phrasing.percent(float(variant['sparsity']))} cut"
-        )
-
-    def amount(self, run: Run, variant: Values) -> str:
-        if not variant["n_cut"]:
-            return "nothing"
-        asked, realised = (
-            phrasing.percent(float(variant[name])) for name in ("sparsity", "realised")
-        )
-        return f"{variant['n_cut']:.0f} of {run.n_units} heads ({realised}; asked {asked})"
-
-    def reached(self, run: Run, variant: Values) -> str:
-        asked, realised = (
-            phrasing.percent(round(float(variant[name]), 4)) for name in ("sparsity", "realised")
-        )
-        return f"{asked} asked, {variant['n_cut']:.0f} of {run.n_units} heads cut ({realised})"
-
-    def group_metric(self, reading: str) -> str:
-        return "accuracy" if reading == "matthews" else reading
-
-    intervals = own.INTERVALS_TEXTS
-
-    def notes(self, run: Run) -> list[str]:
-        return list(
-            dict.fromkeys(filter(None, [*super().notes(run), few_seeds(run), proof_said(run)]))
-        )
+    ),
+    front=Front(
+        pareto_question,
+        {
+            "test": View("Mean of seeds (reported)", "test", False, "the mean over seeds"),
+            "trials": View("Every seed", "test", True, "every seed beside the means"),
+        },
+        "method sparsity realised degenerate",
+        at_level=True,
+    ),
+    comparison=Comparison(BINDING, PARTS, ("texts used", "data")),
+    handout=Handout(
+        mask=(
+            "Which heads to cut, how they were chosen and trained, and the model's hash. A mask "
+            "holds no retrained weights."
+        ),
+        apply="python -m engine apply {name} --model BASE --to DIR",
+        checkpoint=(
+            "The model with heads cut, fine-tuned as in the audit, with its mask, tokenizer and "
+            "card. It is checked on test texts before it is kept."
+        ),
+        checkpoint_wait=(
+            "Building the cut model, loading its weights, comparing its answers with those stored …"
+        ),
+        loading=(
+            "This folder loads with"
+            " `engine.surgery.heads.replay.load_cut_classifier(folder)`: it builds"
+            " {model[model_type]}, cuts it as `mask.json` says, and fills in the weights; plain"
+            " transformers cannot load uneven heads."
+        ),
+        texts=TEXTS,
+    ),
+    telling=telling(does, INVENTED, more),
+    flips=classifier_changed.flips,
+    null=Null(made=own.NULL_BAND_TEXTS),
+    flags=flags("seed", CROSSES),
+    maps=Maps(
+        scores=importance.scores,
+        groups=importance.groups,
+        name=own.importance_name,
+        wide=(importance.importance_maps,),
+        beside=(importance.importance_scatter, importance.scores_agree),
+        selectable=(importance.importance_maps, importance.importance_scatter),
+        numbers=importance.head_numbers,
+    ),
+    bench=bench.BENCH,
+)

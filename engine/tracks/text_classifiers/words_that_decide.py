@@ -75,7 +75,7 @@ def _pruned(run: Run, variant: Values, dense: TextClassifier) -> tuple[TextClass
 def answered(
     question: Question, models: tuple[TextClassifier, TextClassifier, list[str]], hooks: Hooks
 ) -> dict[str, Any]:
-    """The answer, JSON-able: see `asks/sentence.py`."""
+    """The answer, JSON-able: see `asks.py`."""
     dense, pruned, notes = models
     length = int(dense.lengths([question.text], [question.second] if question.second else None)[0])
     if length > dense.max_length:

@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 from engine.audit.experiments import ExperimentAsk
-from engine.tracks.fair_training.experiments._base import saved
-from engine.tracks.fair_training.presets import REQUEST
+from engine.tracks.fair_training.experiments._base import DEMO, saved
 from tests.experiment_checks import (
     QUICK,
     check_reading,
@@ -40,7 +39,7 @@ def test_quick_asks_the_papers_setting_and_ours_at_equal_flops():
         assert 1 - there.check_every / there.iterations > 0.9422, "the paper's saving can show"
     mobile = asked.pop("bifp-fig4")
     assert mobile[0].model == "mobilenet_v2" and mobile[0].train
-    assert all(found[1] == without_words(REQUEST) for found in asked.values())
+    assert all(found[1] == without_words(DEMO) for found in asked.values())
     notions = {name: found[0].notion for name, found in asked.items()}
     assert notions.pop("bifp-fig6") == "degradation" and set(notions.values()) == {"accuracy"}
 

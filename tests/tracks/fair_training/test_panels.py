@@ -51,16 +51,21 @@ def run(store) -> Run:
 
 def test_the_track_declares_what_pages_ask(run):
     track = tracks()["fair_training"]
-    assert track_of(run) is track and track.offers(run) == ("accuracy", "degradation", "auc")
-    styles = [track.style(method) for method in own.METHODS]
-    assert len({(one.colour, one.symbol) for one in styles}) == len(own.METHODS) == 17
-    assert track.style("fpgm").colour == tracks()["image_classifiers"].style("fpgm").colour, (
-        "the same in every kind of audit"
+    assert track_of(run) is track and track.readings.offered(run) == (
+        "accuracy",
+        "degradation",
+        "auc",
     )
-    assert all(track.definition(method) for method in own.METHODS)
-    shown = track.compared([*own.METHODS], "bifp-str")
+    styles = [track.methods.style(method) for method in own.METHODS]
+    assert len({(one.colour, one.symbol) for one in styles}) == len(own.METHODS) == 17
+    assert (
+        track.methods.style("fpgm").colour
+        == tracks()["image_classifiers"].methods.style("fpgm").colour
+    ), "the same in every kind of audit"
+    assert all(track.methods.definition(method) for method in own.METHODS)
+    shown = track.methods.compared([*own.METHODS], "bifp-str")
     assert not [name for name in shown if "-no-" in name] and "pf-random" in shown
-    assert "bifp-str-no-m" in track.compared([*own.METHODS], "bifp-str-no-w")
+    assert "bifp-str-no-m" in track.methods.compared([*own.METHODS], "bifp-str-no-w")
 
 
 def test_words_know_every_method_there_is():
@@ -218,7 +223,9 @@ def test_the_sweep_is_a_point_of_the_pareto_chart_on_demand_only(run):
     assert not (usual["role"] == "tradeoff").any() and (everything["role"] == "tradeoff").any()
     row = everything[everything["variant"] == "pf-70%-l4#1"].iloc[0].to_dict()
     track = track_of(run)
-    assert f"{track.label(row)}{track.mark(row)}" == "P&F, 70 % cut, λ = 4, seed 1"
+    assert (
+        f"{track.variants.label(row)}{track.variants.mark(row)}" == "P&F, 70 % cut, λ = 4, seed 1"
+    )
     assert pareto.pareto(run, STR).whole() is not None
 
 

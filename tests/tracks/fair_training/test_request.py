@@ -13,9 +13,9 @@ from engine.core.errors import RequestError
 from engine.data.images.load import load_images
 from engine.tracks.fair_training.arms import arms_of, surface_shards, tradeoff_arms
 from engine.tracks.fair_training.context import looked_rows, tuned_rows
+from engine.tracks.fair_training.experiments._base import SETTINGS, small_request
 from engine.tracks.fair_training.methods import bifp, stages
 from engine.tracks.fair_training.methods.base import fair_methods
-from engine.tracks.fair_training.presets import PAPER, small_request
 from engine.tracks.fair_training.request import FairPlan, FairRequest, validate_fair
 from tests.tracks.fair_training.worlds import fair_request
 
@@ -218,11 +218,11 @@ def test_arms_are_what_was_asked_and_the_sweep_adds_only_what_is_missing():
 
 def test_presets_are_requests():
     """The paper's and those for two cores hold up, but for data that nobody has here."""
-    assert {key[0] for key in PAPER} == {"celeba", "lfw"} and {key[2] for key in PAPER} == {
+    assert {key[0] for key in SETTINGS} == {"celeba", "lfw"} and {key[2] for key in SETTINGS} == {
         "resnet10",
         "mobilenet_v2",
     }
-    for (data, target, model), fields in PAPER.items():
+    for (data, target, model), fields in SETTINGS.items():
         said = faults_of(FairRequest(**{**fields, "data": f"/no/{data}"}))
         assert len(said) == 1 and "/no/" in said[0], (data, target, model, said)
     validate_fair(FairRequest(**small_request("demo-resnet", "avatars")))

@@ -59,7 +59,10 @@ def test_a_cut_that_helps_is_reported_so(run, tmp_path):
 def test_a_verdict_says_what_its_intervals_and_its_gap_are_of(run, tmp_path):
     one = make_run(tmp_path / "one", "one", **(SMALL | {"trials": 1, "images": 120}))
     aimed = contents.default_choice(one)
-    assert "one trial: intervals are about its images, and another may differ" in verdict(one, aimed).more
+    assert (
+        "one trial: intervals are about its images, and another may differ"
+        in verdict(one, aimed).more
+    )
 
     assert "The gap is of mean AUC over 3 trials." in verdict(run, PLAIN).more
 

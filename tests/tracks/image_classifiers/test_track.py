@@ -11,13 +11,14 @@ def test_arms_are_told_apart_by_more_than_colour():
     track = tracks()["image_classifiers"]
     for base in ("autobot", "taylor", "random", "magnitude", "fpgm"):
         plain, pw, part = (
-            track.style(arm) for arm in (base, f"{base}+pw", f"{base}+labels@retrain")
+            track.methods.style(arm) for arm in (base, f"{base}+pw", f"{base}+labels@retrain")
         )
         assert plain.colour == pw.colour == part.colour
         assert len({one.symbol for one in (plain, pw, part)}) == 3
         assert len({one.dash for one in (plain, pw, part)}) == 3
     bases = [
-        track.style(f"{base}+pw") for base in ("autobot", "taylor", "random", "magnitude", "fpgm")
+        track.methods.style(f"{base}+pw")
+        for base in ("autobot", "taylor", "random", "magnitude", "fpgm")
     ]
     assert len({one.symbol for one in bases}) == len({one.colour for one in bases}) == 5
 
@@ -27,7 +28,7 @@ def test_arms_in_words():
     assert words.method_name("taylor") == "Taylor"
     assert words.method_name("random+labels@retrain") == "random + PW labels in retraining"
     track = tracks()["image_classifiers"]
-    assert track.order(
+    assert track.methods.order(
         ["random+pw", "taylor", "autobot+labels@prune", "autobot+pw", "autobot"]
     ) == [
         "autobot",
@@ -37,5 +38,9 @@ def test_arms_in_words():
         "random+pw",
     ]
     arms = ["autobot", "autobot+pw", "autobot+weights@prune", "autobot+labels"]
-    assert track.compared(arms, "autobot") == ["autobot", "autobot+pw"]
-    assert track.compared(arms, "autobot+labels") == ["autobot", "autobot+pw", "autobot+labels"]
+    assert track.methods.compared(arms, "autobot") == ["autobot", "autobot+pw"]
+    assert track.methods.compared(arms, "autobot+labels") == [
+        "autobot",
+        "autobot+pw",
+        "autobot+labels",
+    ]

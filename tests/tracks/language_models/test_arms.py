@@ -25,7 +25,7 @@ from engine.report.verdict import verdict
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
 from engine.tracks.language_models import predicted
-from engine.tracks.language_models.asks.prompt import Prompt
+from engine.tracks.language_models.asks import Prompt
 from engine.tracks.language_models.evidence import differences
 from engine.tracks.language_models.growing import check_growth, grow
 from engine.tracks.language_models.panels import along_sparsity as arms

@@ -10,7 +10,7 @@ from engine.audit.request import Growth
 from engine.report.bundle import HIDDEN, export_run
 from engine.report.charts import compare, lookup
 from engine.report.contents import default_choice, shared_panels
-from engine.report.tracks import track_of
+from engine.report.tracks import benchmarks_of
 from engine.store.runs import Run, Store, find_run
 from engine.tracks.language_models.growing import grow
 from engine.tracks.language_models.panels import benchmarks as panel
@@ -94,7 +94,7 @@ def test_a_benchmark_is_a_reading_and_a_fold_of_the_trade_off(grown, here):
 
 
 def test_items_whose_answer_changed_are_hidden_until_asked_for_and_escaped(grown, here):
-    own, rows = track_of(grown).benchmarks, lookup.reported(grown).to_dict("records")
+    own, rows = benchmarks_of(grown), lookup.reported(grown).to_dict("records")
     choices = [default_choice(grown, variant=row["variant"]) for row in rows]
     most = max(choices, key=lambda one: len(own.changed(grown, one, "crows_pairs").table))
     table = own.changed(grown, most, "crows_pairs").table
@@ -122,7 +122,7 @@ def test_answers_are_compared_only_with_a_dense_model_that_was_measured(grown, m
     monkeypatch.setattr(
         panel, "stored", lambda run, one, name: None if name == "dense" else read(run, one, name)
     )
-    found = track_of(grown).benchmarks.changed(grown, default_choice(grown), "crows_pairs")
+    found = benchmarks_of(grown).changed(grown, default_choice(grown), "crows_pairs")
     assert found.table.empty and "was not measured on CrowS-Pairs" in found.said
 
 
@@ -134,11 +134,9 @@ def test_the_panel_answers_from_its_table(grown):
     ]
     assert f"{share['value'].iloc[0]:.3g}" in panel.answer and "over" in panel.answer
     assert panel.has_chart and "Blodgett" in panel.caveat and "Benjamini" in panel.caveat
-    dense = track_of(grown).benchmarks.panel(
-        grown, default_choice(grown, variant="dense"), "crows_pairs"
-    )
+    dense = benchmarks_of(grown).panel(grown, default_choice(grown, variant="dense"), "crows_pairs")
     assert " pairs." in dense.answer and "uncut" in dense.answer
-    none = track_of(grown).benchmarks.panel(grown, choice, "bbq")
+    none = benchmarks_of(grown).panel(grown, choice, "bbq")
     assert not none.has_chart and "not measured on BBQ" in none.answer
 
 

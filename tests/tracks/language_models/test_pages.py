@@ -304,14 +304,15 @@ def test_charts_cannot_be_uploaded(here):
 
 
 def test_an_unexpected_failure_shows_no_traceback(here, monkeypatch):
-    from engine.tracks.language_models.track import Heads
+    from engine.report.tracks import tracks
 
     def broken(run, choice):
         raise ValueError("secret detail /home/me")
 
     cache.MEMORY.clear()
-    charts = replace(Heads.charts, groups=broken)
-    monkeypatch.setattr(Heads, "charts", charts)
+    known = tracks()["language_models"]
+    charts = replace(known.charts, groups=broken)
+    monkeypatch.setitem(tracks(), known.name, replace(known, charts=charts, of_run=None))
     at = opened("summary", RUN)
     assert not at.exception and "could not be drawn" in at.error[0].value
     assert "secret" not in at.error[0].value

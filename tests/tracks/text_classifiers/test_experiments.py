@@ -6,7 +6,7 @@ import pytest
 
 from engine.audit.experiments import ExperimentAsk
 from engine.store.runs import EMBEDDED, Store
-from engine.tracks.text_classifiers.embedded import REMARKS
+from engine.tracks.text_classifiers.request import REMARKS
 from tests.experiment_checks import QUICK, check_reading, of_paper
 from tests.tracks.text_classifiers.made_up_run import PAPER, make_run
 

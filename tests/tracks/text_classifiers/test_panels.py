@@ -62,21 +62,21 @@ def run(store) -> Run:
 
 def test_the_track_declares_what_pages_ask(run):
     track = tracks()["text_classifiers"]
-    assert track_of(run) is track and track.offers(run) == ("accuracy", "auc")
-    assert track.order(["once:random", "isp:random", "isp:conductance"]) == [
+    assert track_of(run) is track and track.readings.offered(run) == ("accuracy", "auc")
+    assert track.methods.order(["once:random", "isp:random", "isp:conductance"]) == [
         "isp:conductance",
         "isp:random",
         "once:random",
     ]
     arms = [f"{procedure}:{score}" for procedure in own.PROCEDURES for score in own.IMPORTANCE]
-    styles = [track.style(arm) for arm in arms]
+    styles = [track.methods.style(arm) for arm in arms]
     assert len({(one.colour, one.symbol) for one in styles}) == len(arms) == 70
-    compared = track.compared(arms, "isp:michel")
+    compared = track.methods.compared(arms, "isp:michel")
     assert len(compared) == 10 + 6 and all("isp:" in arm or ":michel" in arm for arm in compared)
     assert words.method_name("one-shot-isp:random") == "one-shot ISP by random choice"
-    assert "(conductance)" in track.definition(
+    assert "(conductance)" in track.methods.definition(
         "isp:conductance"
-    ) and "Algorithm 6.2" in track.definition("isp:random")
+    ) and "Algorithm 6.2" in track.methods.definition("isp:random")
 
 
 def test_the_verdict_says_whether_it_is_a_ticket(run):
@@ -367,7 +367,7 @@ def test_hostile_tokens_stay_text(run):
 
 def test_a_task_with_matthews_can_be_read_by_it(store):
     run = store.open("matthews")
-    assert track_of(run).offers(run) == ("accuracy", "auc", "matthews")
+    assert track_of(run).readings.offered(run) == ("accuracy", "auc", "matthews")
     choice = Choice("isp:conductance", "length", 0.5, None, "matthews")
     assert "Matthews correlation" in curve.tickets_curve(run, choice).said
     assert "accuracy is" in curve.tickets_curve(run, choice, group="long").said
@@ -440,7 +440,7 @@ def test_an_older_run_says_that_it_holds_no_random_masks_and_no_truth(run, tmp_p
     older = changed(run, tmp_path, "random_ranks", None, provenance={"versions": {}, "code": {}})
     assert "holds no random masks" in help.random_masks(older, ONCE).said
     assert not help.random_masks(older, ONCE).has_chart
-    assert not any("Captum" in note for note in track_of(older).notes(older))
+    assert not any("Captum" in note for note in track_of(older).evidence.notes(older))
     assert (
         "--leave-one-out"
         in help.score_truth(changed(run, tmp_path, "truth_agreement", None), ONCE).said
@@ -468,7 +468,7 @@ def test_the_proof_against_captum_is_told(run, tmp_path):
         lambda table: table,
         provenance={"versions": {}, "conductance": proof},
     )
-    (note,) = (note for note in track_of(proven).notes(proven) if "Captum" in note)
+    (note,) = (note for note in track_of(proven).evidence.notes(proven) if "Captum" in note)
     assert "a text of 12 tokens" in note and "3 × 10⁻⁶" in note and "allowed 0.0001" in note
 
 

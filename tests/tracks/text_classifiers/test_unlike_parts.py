@@ -17,7 +17,7 @@ from engine.models.load_text_classifier import inspect_text_model
 from engine.surgery.heads.mask import cut
 from engine.surgery.heads.replay import load_cut_classifier, save_cut_classifier
 from engine.surgery.record import record_of
-from engine.tracks.text_classifiers.evaluate import evaluate_text
+from engine.tracks.text_classifiers.summary import evaluate_text
 from tests.tiny import CLASSES, folder_of, save_encoder_tokenizer, tiny_text_classifier
 from tests.tracks.text_classifiers.worlds import colour_csv
 

@@ -264,9 +264,9 @@ def measures(run: Run, choice: Choice) -> tuple[Measure, ...]:
     lost."""
     track, quality = track_of(run), _quality(choice)
     return (
-        Measure(quality, per_axis=False, few=track.items),
-        Measure(f"{quality}_gap", few=track.items),
-        Measure("degradation_gap", few=track.items),
+        Measure(quality, per_axis=False, few=track.nouns.items),
+        Measure(f"{quality}_gap", few=track.nouns.items),
+        Measure("degradation_gap", few=track.nouns.items),
     )
 
 
@@ -384,7 +384,7 @@ def _said(measure: Measure, rows: pd.DataFrame) -> str:
 def _rates(run: Run, choice: Choice, variant: str) -> str:
     """The gap of true positive rates, which a small accuracy gap can hide where one class is rare
     in a subgroup."""
-    measure = Measure("tpr_gap", few=track_of(run).items)
+    measure = Measure("tpr_gap", few=track_of(run).nouns.items)
     row = lookup.result(run, variant, measure.metric, choice.measured)
     if row is None or not math.isfinite(row["value"]):
         return ""

@@ -76,7 +76,7 @@ def bifp_against(run: Run, choice: Choice) -> Panel:
             "method was trained."
         )
         return nothing("bifp_against", question, why)
-    accuracy = Measure("accuracy", few=track_of(run).items)
+    accuracy = Measure("accuracy", few=track_of(run).nouns.items)
     order = list(dict.fromkeys(table["method"]))
     parts = (
         difference_figure(run, choice, table, gap, order, f"← smaller gap with {name}"),
@@ -128,7 +128,7 @@ def _gap(run: Run, choice: Choice) -> Measure:
     metric = lookup.reading(run, choice).harm.metric
     return Measure(
         metric if metric in ("accuracy_gap", "degradation_gap") else "accuracy_gap",
-        few=track_of(run).items,
+        few=track_of(run).nouns.items,
     )
 
 
@@ -152,7 +152,7 @@ def difference_figure(
         mine.assign(hover=said, symbol=symbols),
         "value",
         rows,
-        {name: track_of(run).style(name, choice.dark) for name in order},
+        {name: track_of(run).methods.style(name, choice.dark) for name in order},
         f"difference of {measure.name}",
         at=choice.method,
         apart=0,
@@ -220,7 +220,9 @@ def widths(run: Run, choice: Choice) -> Panel:
         return nothing("fair_widths", QUESTION, own.NO_CONTROLS)
     order = list(dict.fromkeys(table["method"]))
     measures = [
-        Measure(name, few=track_of(run).items) for name in MEASURES if name in set(table["metric"])
+        Measure(name, few=track_of(run).nouns.items)
+        for name in MEASURES
+        if name in set(table["metric"])
     ]
     parts = tuple(difference_figure(run, choice, table, measure, order) for measure in measures)
     at = lookup.level_of(run, choice)
@@ -374,7 +376,10 @@ def points(run: Run, choice: Choice) -> pd.DataFrame:
     mine = table[
         (table["axis"] == choice.measured) & table["accuracy"].notna() & table[gap].notna()
     ]
-    order = {name: place for place, name in enumerate(track_of(run).order(mine["method"].unique()))}
+    order = {
+        name: place
+        for place, name in enumerate(track_of(run).methods.order(mine["method"].unique()))
+    }
     return mine.assign(_place=mine["method"].map(order)).sort_values(
         ["_place", "strength"], ignore_index=True
     )
@@ -402,7 +407,10 @@ def _curve(run: Run, choice: Choice, table: pd.DataFrame, gap: str) -> go.Figure
         table.assign(hover=hovers(table, seen)),
         "accuracy",
         gap,
-        {name: track_of(run).style(name, choice.dark) for name in dict.fromkeys(table["method"])},
+        {
+            name: track_of(run).methods.style(name, choice.dark)
+            for name in dict.fromkeys(table["method"])
+        },
         ("accuracy (higher is better)", f"{GAPS[gap]} (lower is better)"),
         height=HEIGHT,
         title="Trade-off over λ",
@@ -429,7 +437,7 @@ def _bars(run: Run, choice: Choice, volumes: pd.DataFrame) -> go.Figure:
         volumes.assign(hover=hovers(volumes, "method value", value="hypervolume")),
         "value",
         {name: wrapped(words.method_name(name)) for name in names},
-        {name: track_of(run).style(name, choice.dark) for name in names},
+        {name: track_of(run).methods.style(name, choice.dark) for name in names},
         "hypervolume (larger is better)",
         apart=0,
     )

@@ -114,7 +114,8 @@ def _order(run: Run, table: pd.DataFrame) -> list[str]:
     """Methods that got there in all seeds first, by their mean; then those in some; then never;
     without a cut last."""
     place = {
-        name: index for index, name in enumerate(track_of(run).order(table["method"].unique()))
+        name: index
+        for index, name in enumerate(track_of(run).methods.order(table["method"].unique()))
     }
 
     def key(method: str) -> tuple[bool, float, float, int]:
@@ -142,7 +143,7 @@ def _figure(
         symbol=met.map({True: "circle", False: "x-thin"}),
         aside=step * (seeds.rank(method="dense") - 1 - last / 2),
     )
-    looks = {name: track_of(run).style(name, choice.dark) for name in order}
+    looks = {name: track_of(run).methods.style(name, choice.dark) for name in order}
     rows = {name: _label(run, name, table) for name in order}
     figure = dots(choice, drawn, what.column, rows, looks, what.said, apart=0, bars="-", zero=False)
     for place, method in enumerate(order):

@@ -427,7 +427,7 @@ def path(run: Run, choice: Choice) -> Panel:
     if not has_path(run, choice):
         return nothing("fair_path", PATH_QUESTION, ABSENT)
     table = lookup.frame(run, "path")
-    others = track_of(run).order(table["other"].unique())
+    others = track_of(run).methods.order(table["other"].unique())
     parts = (
         _surface_column(choice, table, others, "loss", "Loss"),
         _surface_column(choice, table, others, "gap", "Accuracy gap"),

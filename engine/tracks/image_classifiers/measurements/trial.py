@@ -205,38 +205,11 @@ class ChosenFilters(Measurement):
         wanted = (
             context.settings.speedups if method.one_descent else {shard.speedup for shard in shards}
         )
-        job = self._job(context, method, first, tuple(sorted(wanted)))
+        held = _held(context, method, first) if method.looks_at_images else None
+        hooks = {"check": context.hooks.check, "step": stepper(context)}
+        job = _job(context, method, first, tuple(sorted(wanted)), held, **hooks)
         found = {one.speedup: one for one in method.choose(job)}
         return [_packed(found[shard.speedup]) for shard in shards]
-
-    def _job(
-        self,
-        context: ImageContext,
-        method: FilterMethod,
-        shard: ImageShard,
-        speedups: tuple[float, ...],
-    ) -> FilterJob:
-        settings = settings_of(context, method)
-        plan = context.settings.plan(method.name, shard.loss)
-        own = replace(context.dense, model=copy.deepcopy(context.dense.model))
-        seed = context.seed("prune", shard.trial)
-        batches = batches_of(context, own, int(settings.get("batch", method.batch)), seed)
-        held = (
-            targets_of(context, plan, "prune", method.plain_labels)
-            if method.looks_at_images
-            else None
-        )
-        return FilterJob(
-            own,
-            context.graph,
-            batches,
-            held,
-            speedups,
-            seed,
-            settings,
-            context.hooks.check,
-            stepper(context),
-        )
 
     def size(self, context: ImageContext, shard: ImageShard) -> float:
         method = filter_method(shard.method)
@@ -249,6 +222,27 @@ class ChosenFilters(Measurement):
         )
         share = 1.0 if "iterations" in settings else 1.0 / len(context.settings.speedups)
         return 3.0 * iterations * settings.get("batch", method.batch) * share
+
+
+def _held(context: ImageContext, method: FilterMethod, shard: ImageShard) -> Targets:
+    plan = context.settings.plan(method.name, shard.loss)
+    return targets_of(context, plan, "prune", method.plain_labels)
+
+
+def _job(
+    context: ImageContext,
+    method: FilterMethod,
+    shard: ImageShard,
+    speedups: tuple[float, ...],
+    held: Targets | None,
+    **hooks: Any,
+) -> FilterJob:
+    """What a method works on; hooks: as `check` and `step` of the job."""
+    settings = settings_of(context, method)
+    own = replace(context.dense, model=copy.deepcopy(context.dense.model))
+    seed = context.seed("prune", shard.trial)
+    batches = batches_of(context, own, int(settings.get("batch", method.batch)), seed)
+    return FilterJob(own, context.graph, batches, held, speedups, seed, settings, **hooks)
 
 
 def _packed(one: Chosen) -> pd.DataFrame:
@@ -286,24 +280,10 @@ class LossShare(EachAlone):
 
     def table(self, context: ImageContext, shard: ImageShard) -> pd.DataFrame:
         method = filter_method(shard.method)
-        settings = settings_of(context, method)
-        held = targets_of(
-            context, context.settings.plan(method.name, shard.loss), "prune", method.plain_labels
-        )
+        held = _held(context, method, shard)
         noted = Noted(held.labels, held.weights)
-        own = replace(context.dense, model=copy.deepcopy(context.dense.model))
-        seed = context.seed("prune", shard.trial)
-        batches = batches_of(context, own, int(settings.get("batch", method.batch)), seed)
-        job = FilterJob(
-            own,
-            context.graph,
-            batches,
-            noted,
-            (shard.speedup,),
-            seed,
-            settings,
-            _until(context, noted),
-        )
+        check = _until(context, noted)
+        job = _job(context, method, shard, (shard.speedup,), noted, check=check)
         try:
             for _ in method.choose(job):
                 pass

@@ -394,7 +394,7 @@ def loss_share(run: Run, choice: Choice) -> Panel:
         .nlargest(LONGEST)
         .index.tolist()
     )
-    columns = track_of(run).order(set(table["base"]))
+    columns = track_of(run).methods.order(set(table["base"]))
     reach = _reach(table, cells)
     parts = tuple(
         _column(run, choice, table[table["base"] == base], base, cells, reach) for base in columns
@@ -503,7 +503,7 @@ def _column(
 def _loss_share_answer(run: Run, summary: pd.DataFrame) -> str:
     """Per method: whose share grows most, whose shrinks most."""
     parts = []
-    for base in track_of(run).order(set(summary["base"])):
+    for base in track_of(run).methods.order(set(summary["base"])):
         mine = summary[summary["base"] == base]
         up, down = mine.loc[mine["change"].idxmax()], mine.loc[mine["change"].idxmin()]
         text = f"With PW, {words.method_name(base)}'s loss is more about {_said(run, up)}"
@@ -564,8 +564,8 @@ def affected(run: Run, choice: Choice) -> Panel:
     )
     note = (
         "Mean over the classes named, one against the rest, as in the paper's Fig. 7; change"
-        f" against the dense model on the same {track_of(run).items}; intervals are 95 %, over"
-        " images and trials."
+        f" against the dense model on the same {track_of(run).nouns.items}; intervals are 95 %,"
+        " over images and trials."
     )
     figure, shown = (
         _loss_share_figure(run, choice, rows),
@@ -577,6 +577,8 @@ def affected(run: Run, choice: Choice) -> Panel:
 def _loss_share_figure(run: Run, choice: Choice, rows: pd.DataFrame) -> go.Figure:
     """A point with its interval per variant."""
     names = {name: wrapped(name, 24) for name in rows["variant"]}
-    looks = {name: track_of(run).style(name, choice.dark) for name in rows["method"].unique()}
+    looks = {
+        name: track_of(run).methods.style(name, choice.dark) for name in rows["method"].unique()
+    }
     drawn, title = rows.assign(hover=hovers(rows, "variant delta")), "change of the mean AUC"
     return dots(choice, drawn, "delta", names, looks, title, row="variant", apart=0)

@@ -45,7 +45,7 @@ def pooled(run: Run) -> pd.DataFrame:
 def bases(run: Run) -> list[str]:
     """Methods of the run without their losses, in the order of the track."""
     found = list(dict.fromkeys(pooled(run)["base"]))
-    return [name for name in track_of(run).order(found) if name in found]
+    return [name for name in track_of(run).methods.order(found) if name in found]
 
 
 def arm_groups(run: Run, choice: Choice, losses: tuple[str, ...] = (PLAIN, PW)) -> pd.DataFrame:
@@ -409,7 +409,7 @@ def _table(run: Run, choice: Choice) -> pd.DataFrame:
     arms = variants[["variant", "method", "speedup"]].rename(columns={"speedup": "target"})
     table = lookup.frame(run, "costs").merge(arms, on="variant")
     table = table[(table["method"] != "dense") & table["speedup"].notna()]
-    shown = track.compared(track.order(set(table["method"])), choice.method)
+    shown = track.methods.compared(track.methods.order(set(table["method"])), choice.method)
     return table[table["method"].isin(shown)].sort_values(["method", "target"], ignore_index=True)
 
 

@@ -64,6 +64,27 @@ def see_inputs(lm: LanguageModel, block: nn.Module, text: Text, see: Seen) -> No
         read(lm, text)
 
 
+def block_by_block(
+    lm: LanguageModel,
+    text: Text,
+    noted: Callable[[torch.Tensor], torch.Tensor],
+    change: Callable[[torch.Tensor, torch.Tensor], None],
+) -> None:
+    """Change all weights [outputs, inputs] by the sum of what is `noted` of their inputs [rows,
+    inputs]: a block sees what the ones before it, already changed, hand on. Layers that read
+    nothing of the text stay, such as experts that no token is sent to."""
+    for block in blocks_of(lm):
+        sums: dict[str, torch.Tensor] = {}
+
+        def see(name: str, rows: torch.Tensor, sums: dict[str, torch.Tensor] = sums) -> None:
+            sums[name] = sums.get(name, 0) + noted(rows)
+
+        see_inputs(lm, block, text, see)
+        for name, layer in linear_layers(block).items():
+            if name in sums:
+                change(weight_of(layer), sums[name])
+
+
 def read(lm: LanguageModel, text: Text) -> None:
     """Have the model read all windows."""
     for at in range(0, len(text), WINDOWS_AT_ONCE):

@@ -32,29 +32,12 @@ class Wanda(Zeroing):
         return rows * exact_count(level, width)
 
     def change(self, lm: LanguageModel, level: float, text: Text, seed: int) -> None:
-        from engine.tracks.language_models.compressions._linear import (
-            blocks_of,
-            linear_layers,
-            lowest,
-            see_inputs,
-            weight_of,
-        )
+        from engine.tracks.language_models.compressions._linear import block_by_block, lowest
 
-        for block in blocks_of(lm):
-            squares: dict[str, torch.Tensor] = {}
+        def zero(weight: torch.Tensor, squares: torch.Tensor) -> None:
+            weight[lowest(scores(weight, squares), level)] = 0
 
-            def see(
-                name: str, rows: torch.Tensor, squares: dict[str, torch.Tensor] = squares
-            ) -> None:
-                squares[name] = squares.get(name, 0) + rows.square().sum(0)
-
-            see_inputs(lm, block, text, see)
-            for name, layer in linear_layers(block).items():
-                if (
-                    name in squares
-                ):  # others read nothing of this text, such as experts that no token is sent to
-                    weight = weight_of(layer)
-                    weight[lowest(scores(weight, squares[name]), level)] = 0
+        block_by_block(lm, text, lambda rows: rows.square().sum(0), zero)
 
 
 # SparseGPT (Frantar and Alistarh 2023): weights become zero column by column, and the rest make
@@ -130,23 +113,9 @@ class SparseGPT(Zeroing):
         return sum(exact_count(level, rows * columns) for columns in blocks)
 
     def change(self, lm: LanguageModel, level: float, text: Text, seed: int) -> None:
-        from engine.tracks.language_models.compressions._linear import (
-            blocks_of,
-            linear_layers,
-            see_inputs,
-            weight_of,
-        )
+        from engine.tracks.language_models.compressions._linear import block_by_block
 
-        for block in blocks_of(lm):
-            hessians: dict[str, torch.Tensor] = {}
+        def thin(weight: torch.Tensor, hessian: torch.Tensor) -> None:
+            weight.copy_(sparse(weight, hessian, level))
 
-            def see(
-                name: str, rows: torch.Tensor, hessians: dict[str, torch.Tensor] = hessians
-            ) -> None:
-                hessians[name] = hessians.get(name, 0) + rows.T @ rows
-
-            see_inputs(lm, block, text, see)
-            for name, layer in linear_layers(block).items():
-                if name in hessians:
-                    weight = weight_of(layer)
-                    weight.copy_(sparse(weight, hessians[name], level))
+        block_by_block(lm, text, lambda rows: rows.T @ rows, thin)

@@ -174,8 +174,8 @@ def changes_in_per_cent(run: Run, choice: Choice) -> Panel:
     answer, rest = _answer(run, choice, *tables)
     more = f"{own.PER_CENT} {seeds_note(run, choice, reading.harm)}".strip()
     note = lookup.caveat(run, lookup.bias(run, "dense", choice), more=more)
-    marks = track_of(run).columns
-    shown = readable(both, " ".join([*marks, COLUMNS]), **marks, **HEADS)
+    marks = track_of(run).variants
+    shown = readable(both, f"{marks.columns} {COLUMNS}", **marks.titles, **HEADS)
     mind = null_warning(run, choice)
     return Panel(
         KEY, question, answer, None, shown, note, parts, own_axes=True, mind=mind, more=rest
@@ -206,7 +206,7 @@ def _part(run: Run, choice: Choice, table: pd.DataFrame, title: str) -> go.Figur
     track, points = track_of(run), _pooled(run, table)
     at = track.level.realised
     said = [
-        f"<b>{words.method_name(row['method'])}</b>, {track.reached(run, row)}<br>"
+        f"<b>{words.method_name(row['method'])}</b>, {track.variants.reached(run, row)}<br>"
         f"{_per_cent_said(row)}"
         for row in points.to_dict("records")
     ]
@@ -661,7 +661,7 @@ def price_of_even(run: Run, choice: Choice) -> Panel:
             "No level takes a whole group of heads from every layer here.",
         )
     base = choice.method.removesuffix(own.EVEN)
-    base = base if base in pairs else track_of(run).order(pairs)[0]
+    base = base if base in pairs else track_of(run).methods.order(pairs)[0]
     mine = table[table["method"].isin((base, f"{base}{own.EVEN}"))].reset_index(drop=True)
     mine = mine.assign(label=lookup.labels(run, mine))
     mine = mine.assign(hover=hovers(mine, "label realised", label=str))

@@ -280,7 +280,7 @@ def _cut_by(run: Run, choice: Choice, unit: int) -> str:
     if mine.empty:
         return f"None of {of}."
     said = []
-    for method in track_of(run).order(mine["method"].unique()):
+    for method in track_of(run).methods.order(mine["method"].unique()):
         levels = sorted(
             {float(value) for value in mine.loc[mine["method"] == method, level.column]}
         )

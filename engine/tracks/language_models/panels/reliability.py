@@ -20,6 +20,7 @@ from engine.report.charts.reliability_parts import (
     MANY,
     icc_figure,
     reliable_said,
+    repeated,
     row_of,
     shown,
 )
@@ -73,20 +74,13 @@ def parts_of(run: Run, choice: Choice, axis: str) -> list[tuple[str, pd.DataFram
 def run_repeats(run: Run, choice: Choice) -> Panel:
     """ICC of one seed per axis, over all heads and over those with small effects."""
     question = "Would the scores come out the same once more?"
-    rows = []
-    for axis in run.request["axes"]:
-        rows += [
-            row_of(words.axis_name(axis), name, repeats_of(part))
-            for name, part in parts_of(run, choice, axis)
-        ]
-    rows = [row for row in rows if not math.isnan(row["ICC"])]
-    if not rows:
-        return nothing(
-            "run_repeats",
-            question,
-            FEW,
-        )
-    table = pd.DataFrame(rows)
+    table = repeated(
+        (words.axis_name(axis), name, part)
+        for axis in run.request["axes"]
+        for name, part in parts_of(run, choice, axis)
+    )
+    if table.empty:
+        return nothing("run_repeats", question, FEW)
     whole = table[table["over"] == ALL]
     answer = reliable_said(whole, "axis", "axes")
     note = (

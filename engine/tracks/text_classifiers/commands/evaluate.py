@@ -32,7 +32,7 @@ def claims(args: argparse.Namespace) -> bool:
 
 def evaluated(args: argparse.Namespace) -> Evaluation:
     from engine.data.texts.load import TextAsk
-    from engine.tracks.text_classifiers.evaluate import evaluate_text
+    from engine.tracks.text_classifiers.summary import evaluate_text
 
     ask = TextAsk(text=args.text, text_b=args.text_b, target=args.target, max_texts=args.most)
     axes, data = tuple(args.axis or ()), absolute(args.data or "remarks")

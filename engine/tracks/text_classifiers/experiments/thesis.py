@@ -32,7 +32,6 @@ from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contents import default_choice
 from engine.store.runs import Run, where
-from engine.tracks.text_classifiers.embedded import REMARKS
 from engine.tracks.text_classifiers.panels.curve import tickets_curve, tickets_table
 from engine.tracks.text_classifiers.panels.importance import importance, importance_maps
 from engine.tracks.text_classifiers.panels.lens import (
@@ -51,7 +50,13 @@ from engine.tracks.text_classifiers.panels.published import (
     printed,
     unlike_thesis,
 )
-from engine.tracks.text_classifiers.request import SCORE_TEXTS, THESIS, TextRequest, usual_axes
+from engine.tracks.text_classifiers.request import (
+    REMARKS,
+    SCORE_TEXTS,
+    THESIS,
+    TextRequest,
+    usual_axes,
+)
 
 PAPER = "IG-BERT"
 HUB = "glue"

@@ -369,7 +369,7 @@ def tickets_table(run: Run, choice: Choice) -> Panel:
     known = set(mine["group"])
     groups = [group for group in groups_of_axis(run, choice.measured) if group in known]
     arms = [method for method in lookup.methods(run) if method in set(mine["method"])]
-    drawn = track_of(run).compared(arms, choice.method)
+    drawn = track_of(run).methods.compared(arms, choice.method)
     figure = _table_figure(run, choice, mine, drawn, ["", *groups[:MOST_GROUPS]])
     hidden = len(groups) - MOST_GROUPS
     more = f" {hidden} more subgroups are in the table." if hidden > 0 else ""

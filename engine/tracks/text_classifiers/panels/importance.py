@@ -27,12 +27,12 @@ from engine.report.charts.reliability_parts import (
     icc_figure,
     overlap_row,
     reliable_said,
-    row_of,
+    repeated,
     shown,
 )
 from engine.report.schema import group_or, hovers, readable
 from engine.report.tracks import Measure
-from engine.stats.reliability import repeats_of, set_overlap
+from engine.stats.reliability import set_overlap
 from engine.store.runs import Run, where
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels.survival import (
@@ -336,15 +336,13 @@ def _agree_said(table: pd.DataFrame, chance: float) -> str:
 def importance_repeats(run: Run, choice: Choice) -> Panel:
     """ICC of one seed per score, over heads."""
     question = "If the heads were scored with another seed, would the importance come out the same?"
-    rows = [
-        row_of(own.importance_name(score), "all heads", repeats_of(table))
-        for score, table in _by_seed(run, choice)
-        if len(table) >= 2
-    ]
-    rows = [row for row in rows if not math.isnan(row["ICC"])]
-    if not rows:
+    table = repeated(
+        (own.importance_name(score), "all heads", values)
+        for score, values in _by_seed(run, choice)
+        if len(values) >= 2
+    )
+    if table.empty:
         return nothing("importance_repeats", question, ONE_SEED)
-    table = pd.DataFrame(rows)
     answer = reliable_said(table, "score", "scores")
     note = (
         f"{ICC_SAID} {trials_said(run)}: another fine-tuning and another sample of texts each; 95 %"

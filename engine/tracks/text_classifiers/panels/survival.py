@@ -573,7 +573,7 @@ def _rounds_figure(
         seed: Style(choice.theme.soft, "circle", dashes[place % len(dashes)])
         for place, seed in enumerate(sorted(table["seed"].unique()))
     }
-    looks[MEAN] = track_of(run).style(choice.method, choice.dark)
+    looks[MEAN] = track_of(run).methods.style(choice.method, choice.dark)
     return lines(
         choice,
         drawn.assign(hover=said),
