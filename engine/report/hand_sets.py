@@ -7,6 +7,7 @@ counts as reported.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -426,6 +427,47 @@ def variant_rows(grown: Grown, found: HandSet) -> pd.DataFrame:
         for seed, is_flat in flat.items()
     ]
     return pd.DataFrame([whole, *rows])[list(table.columns)]
+
+
+VIEW = ("axis", "group", "metric")
+"""What a predicted number of a classifier is about: ("", "", metric) of all items, (axis, group,
+metric), (axis, "", a gap)."""
+
+
+def foretold(
+    run: Run,
+    mask: Any,
+    units: Sequence[int],
+    guesses: pd.DataFrame,
+    columns: Values,
+    told: str,
+    seconds: float = math.nan,
+) -> Ahead:
+    """A set as its prediction. guesses: a row per VIEW with n, value, delta and their ends.
+    columns: what its variant has besides its size."""
+    name, table = name_of(mask.digest), lookup.frame(run, "variants")
+    row = {
+        **table[table["variant"] == "dense"].iloc[0].to_dict(),
+        **dict.fromkeys(("variant", "method"), name),
+        **dict.fromkeys(("sparsity", "realised"), mask.sparsity),
+        "n_cut": len(units),
+        "degenerate": 0,
+        "mask_digest": mask.digest,
+        **columns,
+    }
+    guesses = guesses.assign(variant=name, split=TEST, verdict="")
+    is_group = guesses["group"] != ""
+    dense = where(lookup.frame(run, "results"), variant="dense", split=TEST)
+    ends = dense.loc[dense["metric"].str.match("worst_|best_"), list(VIEW)]
+    ends = ends.assign(of=ends["metric"].str.partition("_")[2])
+    same = guesses.rename(columns={"metric": "of"})
+    ends = same.merge(ends, on=["axis", "group", "of"]).drop(columns="of")
+    tables = {
+        "variants": pd.DataFrame([row]),
+        "results": pd.concat([guesses[~is_group], ends], ignore_index=True),
+        "groups": guesses[is_group].assign(n_positive=math.nan).reset_index(drop=True),
+    }
+    return Ahead(name, tables, told, seconds)
 
 
 # A run as it would look with a variant that is predicted and not measured: the same charts, its

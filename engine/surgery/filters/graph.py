@@ -14,6 +14,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -174,6 +175,46 @@ def masked_filters(classifier: Classifier, graph: FilterGraph, mask: FilterMask)
         )
     keep = torch.as_tensor(mask.keep(), dtype=torch.float32, device=classifier.device)
     with gated(classifier.model, graph, keep):
+        yield
+
+
+def through(model: nn.Module, group: FilterGroup, images: Tensor) -> list[str]:
+    """Modules that are done with before any of the group is silenced: the outermost of those that
+    run once and give a tensor. images: some that the model takes."""
+    passed: list[tuple[str, bool]] = []
+
+    def watched(name: str, module: nn.Module) -> Iterator[Any]:
+        yield module.register_forward_pre_hook(lambda *_: passed.append((name, False)))
+        yield module.register_forward_hook(
+            lambda *given: passed.append((name, isinstance(given[-1], Tensor)))
+        )
+
+    with torch.no_grad(), attached(chain(*(watched(*one) for one in model.named_modules()))):
+        model(images)
+    names, silenced = [name for name, _ in passed], {name for name, _ in group.gated}
+    first = next(place for place, name in enumerate(names) if name in silenced)
+    done = [name for name, ended in passed[:first] if ended and names.count(name) == 2]
+    return [name for name in done if not any(name.startswith(f"{other}.") for other in done)]
+
+
+@contextlib.contextmanager
+def resumed(model: nn.Module, done: Sequence[str], images: Tensor) -> Iterator[None]:
+    """Within it the model answers these very images anew from where modules, by name, are done
+    with: what they gave once is kept."""
+    kept: dict[str, Tensor] = {}
+
+    def keep(name: str) -> Any:
+        return model.get_submodule(name).register_forward_hook(
+            lambda *given: kept.update({name: given[-1].clone()})
+        )
+
+    with torch.no_grad(), attached(map(keep, done)):
+        model(images)
+    with contextlib.ExitStack() as undo:
+        for name in done:  # a copy each time: what follows may change it in place
+            module = model.get_submodule(name)
+            module.forward = lambda *_, name=name, **__: kept[name].clone()
+            undo.callback(delattr, module, "forward")
         yield
 
 

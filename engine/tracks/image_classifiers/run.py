@@ -11,7 +11,17 @@ import numpy as np
 import pandas as pd
 
 from engine.audit.request import Growth
-from engine.audit.session import Executor, Grown, Session, Tables, timed
+from engine.audit.session import (
+    Executor,
+    Grown,
+    Session,
+    Tables,
+    check_asked,
+    grown_run,
+    plan_of,
+    run_of,
+    timed,
+)
 from engine.classifiers.audit import ClassifierAudit, kept_in
 from engine.classifiers.groups import OVR, GroupMeasure, arm_difference, degenerate, group_warnings
 from engine.classifiers.groups import Arm as MeasuredArm
@@ -48,6 +58,8 @@ from engine.core.types import FilterMask, Hooks, Values, rng
 from engine.data.images.changes import CAT_AND_DOG, Artefact, Underrepresent, named_classes
 from engine.data.images.load import ImageSet
 from engine.models.runtime import with_backoff
+from engine.report.charts.panel import Choice
+from engine.report.contents import default_reading
 from engine.report.hand_sets import (
     MOST_TRIED,
     Chosen,
@@ -62,9 +74,19 @@ from engine.report.hand_sets import (
 from engine.resident.warm import Warm
 from engine.stats.gap_of_means import Trials, difference, level
 from engine.store.runs import Run, Store, where, within
+from engine.store.shards import Used
 from engine.surgery.filters.graph import masked_filters, widths_after, with_weights
 from engine.surgery.named import checked_filters, cut_of, filter_mask
+from engine.tracks.image_classifiers.effects import (
+    EFFECT_KEYS,
+    ahead_of_set,
+    effects_table,
+    nothing_said,
+    worst_rows,
+)
 from engine.tracks.image_classifiers.measurements import image_measurements
+from engine.tracks.image_classifiers.measurements.effects import AT_ONCE as SETS_AT_ONCE
+from engine.tracks.image_classifiers.measurements.effects import RANDOM, SETS
 from engine.tracks.image_classifiers.measurements.trial import chosen_shard
 from engine.tracks.image_classifiers.request import (
     Arm,
@@ -77,7 +99,6 @@ from engine.tracks.image_classifiers.request import (
 )
 from engine.tracks.image_classifiers.words import (
     FILTERS,
-    NO_EFFECTS,
     NOT_RETRAINED,
     in_units,
     said,
@@ -510,10 +531,14 @@ def chosen_filters(run: Run, request: Growth) -> tuple[Chosen, str]:
 
 
 def told(before: Run, after: Run, growth: Growth) -> Values:
-    """As `told_of` says it; nothing is predicted."""
+    """As `told_of` says it, with what was predicted; of effects the largest harms."""
+    if growth.effects:
+        return told_of(before, after, TEST, {}, worst_rows(after, growth.axis), [])
     chosen, split = chosen_filters(after, growth)
-    notes = [said(before, text) for text in (NOT_RETRAINED, NO_EFFECTS)]
-    rows = classifier_rows(after, growth, chosen.name, split, None)
+    choice = Choice(chosen.name, growth.axis, 1.0, reading=default_reading(before))
+    ahead = ahead_of_set(before, choice, chosen.units)
+    notes = [said(before, NOT_RETRAINED), ahead.said if ahead else nothing_said(before, choice)]
+    rows = classifier_rows(after, growth, chosen.name, split, ahead)
     return told_of(before, after, split, {chosen.name: chosen.mask.to_dict()}, rows, notes)
 
 
@@ -530,13 +555,8 @@ def measured_filters(
 ) -> tuple[ImageAudit, HandSet]:
     """The set on its split's images, with the dense model's answers; on test images it is also cut
     for real."""
-    name = f"image classifier of {grown.run.id} {store.root}"
-    audit = AUDIT.reopened(
-        grown.plan, store, hooks, executor, warm, name, lambda one: 8 * one.start.n_parameters
-    )
+    audit = _reopened(grown, store, hooks, executor, warm)
     context, chosen = audit.context, grown.variants[0]
-    if context.settings.train is not None:  # the audit fitted it, and kept its weights
-        context.dense = with_weights(context.start, kept_weights(grown.run, "dense"))
     places = tried_rows(context, grown.split)
     images = context.images.table.iloc[places].reset_index(drop=True)
     stored = _dense(context, grown.split)
@@ -567,8 +587,58 @@ def measured_filters(
     return audit, HandSet(images, {0: dense}, {0: answers}, rows, columns, **tables)
 
 
+def _reopened(
+    grown: Grown, store: Store, hooks: Hooks, executor: Executor, warm: Warm | None
+) -> ImageAudit:
+    """The audit with its dense model, where it fitted that with the weights it kept."""
+    name = f"image classifier of {grown.run.id} {store.root}"
+    audit = AUDIT.reopened(
+        grown.plan, store, hooks, executor, warm, name, lambda one: 8 * one.start.n_parameters
+    )
+    context = audit.context
+    if context.settings.train is not None:
+        context.dense = with_weights(context.start, kept_weights(grown.run, "dense"))
+    return audit
+
+
 HAND = HandSets("image_id", chosen_filters, measured_filters)
-grow, check_growth = HAND.grow, HAND.check
+
+
+def grow(
+    request: Growth,
+    store: Store,
+    hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
+    executor: Executor | None = None,
+    warm: Warm | None = None,
+) -> Run:
+    """As `HandSets.grow`; or with what every filter does alone, and what random sets do."""
+    if not request.effects:
+        return HAND.grow(request, store, hooks, executor, warm)
+    grown = _of_effects(request, store)
+
+    def measure(chosen: Executor, used: Used) -> None:
+        audit = _reopened(grown, store, hooks, chosen, warm)
+        singles = [ImageShard("effects", group.root) for group in audit.context.graph.groups]
+        drawn = [ImageShard("effects", RANDOM, trial=one) for one in range(SETS // SETS_AT_ONCE)]
+        audit.finish_all({"silence each filter": singles, "silence random sets": drawn})
+        alone, sets = (pd.concat(audit.context.fetch(part)) for part in (singles, drawn))
+        tables = {"effects": effects_table(alone), "effect_sets": sets}
+        grown.write(store, audit, used, tables, (), EFFECT_KEYS)
+
+    return grown_run(grown, store, hooks, executor, measure)
+
+
+def check_growth(request: Growth, store: Store) -> None:
+    """RequestError with what is wrong with it."""
+    (_of_effects if request.effects else HAND.grown_of)(request, store)
+
+
+def _of_effects(request: Growth, store: Store) -> Grown:
+    run = run_of(request, store)
+    check_asked(run, request, (TEST,), "effects")
+    axes = () if run.has("effects") else tuple(run.request["axes"])
+    version = str(image_measurements()["effects"].version)
+    return Grown(run, plan_of(run), (), TEST, axes, request, {"effects": version})
 
 
 def tried_rows(context: ImageContext, split: str) -> np.ndarray:

@@ -187,6 +187,7 @@ class Filters(ClassifierTrack):
             flips.flips,
             given(lambda run, choice: len(pw.switches(run)) > 0, pw.ablation),
             given(pw.has_loss_share, pw.loss_share),
+            given(lambda run, choice: run.has("effects"), scores.effect_map),
         ),
         (
             metric_curve.quality_along,
