@@ -54,7 +54,7 @@ def of_scores(run: KeptRun, choice: Choice) -> None:
     panels.show(run, choice, make, options={make: options})
     if not run.has("effects"):
         growth, label = growth_of(run, choice, effects=True), "Measure what each does alone"
-        measure(growth, label, effects.seconds(run), run)
+        measure(growth, label, run=run)
 
 
 def of_speed(run: KeptRun, choice: Choice) -> None:

@@ -287,7 +287,8 @@ class HandSets:
 
     key: the column that names an item. chosen: the set that a growth asks of a run, and the split
     it is measured on, RequestError where there is none. measured: the session that measured it, and
-    what came out; it may load torch when it is called.
+    what came out; it may load torch when it is called. effects: likewise the tables of what each
+    unit does alone, which are those that `effect_keys` names; None where the track has none.
     """
 
     key: str
@@ -295,6 +296,8 @@ class HandSets:
     measured: Callable[
         [Grown, Store, Hooks, Executor, Warm | None], tuple[Session[Any, Any], HandSet]
     ]
+    effects: Callable[..., tuple[Session[Any, Any], dict[str, pd.DataFrame]]] | None = None
+    effect_keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def grow(
         self,
@@ -312,15 +315,14 @@ class HandSets:
         grown = self.grown_of(request, store)
 
         def measure(chosen: Executor, used: Used) -> None:
-            audit, found = self.measured(grown, store, hooks, chosen, warm)
-            grown.write(
-                store,
-                audit,
-                used,
-                addition_of(grown, found, self.key),
-                found.notes,
-                keys_of(self.key),
-            )
+            given = grown, store, hooks, chosen, warm
+            if self.effects and request.effects:
+                audit, tables = self.effects(*given)
+                grown.write(store, audit, used, tables, (), self.effect_keys)
+                return
+            audit, found = self.measured(*given)
+            tables = addition_of(grown, found, self.key)
+            grown.write(store, audit, used, tables, found.notes, keys_of(self.key))
 
         return grown_run(grown, store, hooks, executor, measure)
 
@@ -333,9 +335,13 @@ class HandSets:
         serves all axes. RequestError where it cannot be measured, or the run would not be the same
         run today."""
         run = run_of(request, store)
+        axes = tuple(run.request["axes"])
+        if self.effects and request.effects:
+            check_asked(run, request, (TEST,), "effects")
+            axes = () if all(map(run.has, self.effect_keys)) else axes
+            return Grown(run, plan_of(run), (), TEST, axes, request)
         chosen, split = self.chosen(run, request)
         done = lookup.result(run, chosen.name, "accuracy", "", split) is not None
-        axes = tuple(run.request["axes"])
         return Grown(run, plan_of(run), (chosen,), split, () if done else axes, request)
 
 

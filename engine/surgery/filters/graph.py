@@ -14,7 +14,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -178,39 +178,35 @@ def masked_filters(classifier: Classifier, graph: FilterGraph, mask: FilterMask)
         yield
 
 
-def through(model: nn.Module, group: FilterGroup, images: Tensor) -> list[str]:
-    """Modules that are done with before any of the group is silenced: the outermost of those that
-    run once and give a tensor. images: some that the model takes."""
-    passed: list[tuple[str, bool]] = []
-
-    def watched(name: str, module: nn.Module) -> Iterator[Any]:
-        yield module.register_forward_pre_hook(lambda *_: passed.append((name, False)))
-        yield module.register_forward_hook(
-            lambda *given: passed.append((name, isinstance(given[-1], Tensor)))
-        )
-
-    with torch.no_grad(), attached(chain(*(watched(*one) for one in model.named_modules()))):
-        model(images)
-    names, silenced = [name for name, _ in passed], {name for name, _ in group.gated}
-    first = next(place for place, name in enumerate(names) if name in silenced)
-    done = [name for name, ended in passed[:first] if ended and names.count(name) == 2]
-    return [name for name in done if not any(name.startswith(f"{other}.") for other in done)]
-
-
 @contextlib.contextmanager
-def resumed(model: nn.Module, done: Sequence[str], images: Tensor) -> Iterator[None]:
-    """Within it the model answers these very images anew from where modules, by name, are done
-    with: what they gave once is kept."""
-    kept: dict[str, Tensor] = {}
+def resumed(model: nn.Module, group: FilterGroup | None, images: Tensor) -> Iterator[None]:
+    """Within it the model answers these very images anew from where the group is first silenced.
+
+    What the outermost modules give that are through before, run once and give a tensor, is kept.
+    """
+    ended, kept = list[tuple[str, bool]](), dict[str, Tensor]()
+
+    def ends(name: str, module: nn.Module) -> Any:
+        return module.register_forward_hook(
+            lambda *given: ended.append((name, isinstance(given[-1], Tensor)))
+        )
 
     def keep(name: str) -> Any:
         return model.get_submodule(name).register_forward_hook(
             lambda *given: kept.update({name: given[-1].clone()})
         )
 
-    with torch.no_grad(), attached(map(keep, done)):
-        model(images)
-    with contextlib.ExitStack() as undo:
+    done: list[str] = []
+    with torch.no_grad(), contextlib.ExitStack() as undo:
+        if group is not None:
+            with attached(starmap(ends, model.named_modules())):
+                model(images[:1])
+            names = [name for name, _ in ended]
+            first = min(names.index(name) for name, _ in group.gated)
+            done = [name for name, holds in ended[:first] if holds and names.count(name) == 1]
+            done = [one for one in done if not any(one.startswith(f"{other}.") for other in done)]
+            with attached(map(keep, done)):
+                model(images)
         for name in done:  # a copy each time: what follows may change it in place
             module = model.get_submodule(name)
             module.forward = lambda *_, name=name, **__: kept[name].clone()

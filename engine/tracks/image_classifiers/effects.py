@@ -11,14 +11,14 @@ that it takes of each layer, added up: a layer of which much goes is what sums m
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from engine.core.types import Values
+from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
@@ -42,8 +42,8 @@ LIMITS = (0.1, 0.25, 0.5, 1.0)
 """Sizes of sets up to which sums may serve, in layers."""
 SERVES = 0.75
 """Most of what "no change" misses that sums may miss."""
-PASSES, TIMED = 120, 8
-"""Of random sets; images of a timed pass (`engine.classifiers.images.dense.BATCH`)."""
+NAMED = 3
+"""Filters that a sentence names."""
 LITTLE = 0.2
 """Of the mean effect: how much a filter counts at least for the width of an interval."""
 
@@ -69,16 +69,24 @@ def effects_on(run: Run, axis: str, group: str | None = None) -> pd.DataFrame:
     return table.assign(clear=table["q"] <= CLEAR).sort_values("value", ignore_index=True)
 
 
-def worst_rows(run: Run, axis: str) -> Iterator[Values]:
-    """The ten largest clear harms, as a growth tells them."""
+def effects_said(run: Run, axis: str) -> str:
+    """Which filters clearly harm or help which groups of an axis, the worst first."""
     table = effects_on(run, axis)
-    for row in table[table["clear"] & (table["value"] < 0)].head(10).to_dict("records"):
-        yield {
-            **{"variant": filter_name(run, row["unit"]), "n_cut": 1, "axis": axis},
-            **dict.fromkeys(("predicted", "predicted_low", "predicted_high")),
-            "number": f"change of log-probability, {row['group']}",
-            **{"measured": row["value"], "low": row["low"], "high": row["high"]},
-        }
+    clear, tested, parts = table[table["clear"]], table["unit"].nunique(), []
+    signs = {"harm": clear[clear["value"] < 0], "help": clear[clear["value"] > 0][::-1]}
+    for verb, rows in signs.items():
+        first = rows.drop_duplicates("unit").head(NAMED)
+        named = phrasing.listing(
+            f"{filter_name(run, row.unit)} ({words.group_name(row.group)}"
+            f" {phrasing.signed(row.value)}, {phrasing.span(row.low, row.high)})"
+            for row in first.itertuples()
+        )
+        count = f"{rows['unit'].nunique()} of {tested} filters clearly {verb}"
+        parts.append(f"Cut alone, {count} a subgroup of {words.axis_name(axis)}.")
+        parts += [f"Most of all {named}."] if named else []
+    tests = f"{tested} filters times {phrasing.count(table['group'].nunique(), 'subgroup')}"
+    parts.append(f"Tested were {tests}; of all that are named {CLEAR:.0%} may be chance.")
+    return said(run, " ".join(parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +97,7 @@ class Sums:
 
     low, high: ends of misses, [views]. limits: by metric the largest size of a set for which sums
     serve, 0 for none. missed: by metric what sums and "no change" missed (root mean square) of how
-    many sets of up to that size, and the share of left-out sets whose interval held."""
+    many sets of up to that size."""
 
     views: pd.DataFrame
     alone: np.ndarray
@@ -98,7 +106,7 @@ class Sums:
     low: np.ndarray
     high: np.ndarray
     limits: Mapping[str, float]
-    missed: Mapping[str, tuple[float, float, int, float]]
+    missed: Mapping[str, tuple[float, float, int]]
 
     def levels(self, changes: np.ndarray) -> np.ndarray:
         """Levels [views, sets] from changes [views without gaps, sets]."""
@@ -185,7 +193,7 @@ def _calibrated(found: Sums, member: np.ndarray, truth: np.ndarray) -> Sums:
     ratios, size = miss / found.widths(member), found.shares @ member
     metric = found.views["metric"].map(_of_metric).to_numpy()
     low, high = found.low.copy(), found.high.copy()
-    limits, missed = dict.fromkeys(SUMMED, 0.0), dict[str, tuple[float, float, int, float]]()
+    limits, missed = dict.fromkeys(SUMMED, 0.0), dict[str, tuple[float, float, int]]()
     for name in SUMMED:
         rows, below = np.flatnonzero(metric == name), 0.0
         for limit in LIMITS:
@@ -200,27 +208,13 @@ def _calibrated(found: Sums, member: np.ndarray, truth: np.ndarray) -> Sums:
             limits[name] = limit
             for row in rows:
                 low[row], high[row] = ends(ratios[row, inside])
-            held = [_held(ratios[row, inside]) for row in rows]
-            missed[name] = (
-                _rms(miss[rows][:, inside]),
-                _rms(still[rows][:, inside]),
-                int(inside.sum()),
-                float(np.mean(held)),
-            )
+            own, none = (_rms(one[rows][:, inside]) for one in (miss, still))
+            missed[name] = own, none, int(inside.sum())
     return replace(found, low=low, high=high, limits=limits, missed=missed)
 
 
 def _rms(values: np.ndarray) -> float:
     return float(np.sqrt((values**2).mean())) if values.size else 0.0
-
-
-def _held(ratios: np.ndarray) -> float:
-    """Share of sets inside the ends that the others give."""
-    found = []
-    for place, ratio in enumerate(ratios):
-        low, high = ends(np.delete(ratios, place))
-        found.append(low <= ratio <= high)
-    return float(np.mean(found))
 
 
 def ahead_of_set(run: Run, choice: Choice, units: Units) -> Ahead | None:
@@ -231,12 +225,12 @@ def ahead_of_set(run: Run, choice: Choice, units: Units) -> Ahead | None:
     guesses = found.guess(units)
     if choice.reading not in set(guesses["metric"]):
         return None
-    mask, (missed, still, sets, held) = filter_mask(run, units), found.missed[choice.reading]
+    mask, (missed, still, sets) = filter_mask(run, units), found.missed[choice.reading]
     numbers = f"by {phrasing.number(missed)}, and “no change” by {phrasing.number(still)}"
     told = (
         f"The prediction for {phrasing.count(len(units), 'filter')} off is the sum of what each"
-        f" does alone. In {sets} random sets sums missed {lookup.reading(run, choice).quality.name}"
-        f" {numbers}. Its interval held {phrasing.percent(held)} of sets that were left out."
+        f" does alone. In {sets} random sets sums missed"
+        f" {lookup.reading(run, choice).quality.name} {numbers}."
     )
     cut = json.dumps(mask.to_dict())
     return foretold(run, mask, units, guesses, {"cut": cut}, said(run, told))
@@ -253,11 +247,3 @@ def nothing_said(run: Run, choice: Choice) -> str:
     layers = "one layer" if limit == 1 else f"{phrasing.percent(limit)} of a layer"
     most = f"sets that take up to {layers}, shares of several layers added up"
     return said(run, f"No prediction here: sums of single filters serve for {most}. Measure it.")
-
-
-def seconds(run: Run) -> float:
-    """About what measuring the effects takes: every filter from its layer on, half a pass on the
-    average."""
-    dense = where(lookup.frame(run, "costs"), variant="dense")["latency_ms"]
-    passes = int(run.model["n_filters"]) / 2 + PASSES
-    return float(dense.mean()) / TIMED / 1000 * int(run.data["images"][TEST]) * passes

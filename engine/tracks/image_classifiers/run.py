@@ -16,10 +16,6 @@ from engine.audit.session import (
     Grown,
     Session,
     Tables,
-    check_asked,
-    grown_run,
-    plan_of,
-    run_of,
     timed,
 )
 from engine.classifiers.audit import ClassifierAudit, kept_in
@@ -74,15 +70,14 @@ from engine.report.hand_sets import (
 from engine.resident.warm import Warm
 from engine.stats.gap_of_means import Trials, difference, level
 from engine.store.runs import Run, Store, where, within
-from engine.store.shards import Used
 from engine.surgery.filters.graph import masked_filters, widths_after, with_weights
 from engine.surgery.named import checked_filters, cut_of, filter_mask
 from engine.tracks.image_classifiers.effects import (
     EFFECT_KEYS,
     ahead_of_set,
+    effects_said,
     effects_table,
     nothing_said,
-    worst_rows,
 )
 from engine.tracks.image_classifiers.measurements import image_measurements
 from engine.tracks.image_classifiers.measurements.effects import AT_ONCE as SETS_AT_ONCE
@@ -531,9 +526,9 @@ def chosen_filters(run: Run, request: Growth) -> tuple[Chosen, str]:
 
 
 def told(before: Run, after: Run, growth: Growth) -> Values:
-    """As `told_of` says it, with what was predicted; of effects the largest harms."""
+    """As `told_of` says it, with what was predicted; of effects the largest in a sentence."""
     if growth.effects:
-        return told_of(before, after, TEST, {}, worst_rows(after, growth.axis), [])
+        return told_of(before, after, TEST, {}, (), [effects_said(after, growth.axis)])
     chosen, split = chosen_filters(after, growth)
     choice = Choice(chosen.name, growth.axis, 1.0, reading=default_reading(before))
     ahead = ahead_of_set(before, choice, chosen.units)
@@ -601,44 +596,22 @@ def _reopened(
     return audit
 
 
-HAND = HandSets("image_id", chosen_filters, measured_filters)
+def measured_effects(
+    grown: Grown, store: Store, hooks: Hooks, executor: Executor, warm: Warm | None
+) -> tuple[ImageAudit, dict[str, pd.DataFrame]]:
+    """What every filter does alone, and what random sets do."""
+    audit = _reopened(grown, store, hooks, executor, warm)
+    singles = [ImageShard("effects", group.root) for group in audit.context.graph.groups]
+    drawn = [ImageShard("effects", RANDOM, trial=one) for one in range(SETS // SETS_AT_ONCE)]
+    audit.finish_all({"silence each filter": singles, "silence random sets": drawn})
+    alone, sets = (
+        pd.concat(audit.context.fetch(part), ignore_index=True) for part in (singles, drawn)
+    )
+    return audit, {"effects": effects_table(alone), "effect_sets": sets}
 
 
-def grow(
-    request: Growth,
-    store: Store,
-    hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
-    executor: Executor | None = None,
-    warm: Warm | None = None,
-) -> Run:
-    """As `HandSets.grow`; or with what every filter does alone, and what random sets do."""
-    if not request.effects:
-        return HAND.grow(request, store, hooks, executor, warm)
-    grown = _of_effects(request, store)
-
-    def measure(chosen: Executor, used: Used) -> None:
-        audit = _reopened(grown, store, hooks, chosen, warm)
-        singles = [ImageShard("effects", group.root) for group in audit.context.graph.groups]
-        drawn = [ImageShard("effects", RANDOM, trial=one) for one in range(SETS // SETS_AT_ONCE)]
-        audit.finish_all({"silence each filter": singles, "silence random sets": drawn})
-        alone, sets = (pd.concat(audit.context.fetch(part)) for part in (singles, drawn))
-        tables = {"effects": effects_table(alone), "effect_sets": sets}
-        grown.write(store, audit, used, tables, (), EFFECT_KEYS)
-
-    return grown_run(grown, store, hooks, executor, measure)
-
-
-def check_growth(request: Growth, store: Store) -> None:
-    """RequestError with what is wrong with it."""
-    (_of_effects if request.effects else HAND.grown_of)(request, store)
-
-
-def _of_effects(request: Growth, store: Store) -> Grown:
-    run = run_of(request, store)
-    check_asked(run, request, (TEST,), "effects")
-    axes = () if run.has("effects") else tuple(run.request["axes"])
-    version = str(image_measurements()["effects"].version)
-    return Grown(run, plan_of(run), (), TEST, axes, request, {"effects": version})
+HAND = HandSets("image_id", chosen_filters, measured_filters, measured_effects, EFFECT_KEYS)
+grow, check_growth = HAND.grow, HAND.check
 
 
 def tried_rows(context: ImageContext, split: str) -> np.ndarray:

@@ -15,6 +15,8 @@ from engine.surgery.filters.graph import (
     gated,
     masked_filters,
     prove_filter_mask_works,
+    resumed,
+    through,
 )
 from tests.classifiers.worlds import SMALL, Tied, lively, some_mask, some_pixels, tiny
 
@@ -182,3 +184,28 @@ def test_a_model_without_filters_is_refused():
 
     with pytest.raises(RequestError, match="no convolution"):
         filter_graph(tiny(NoConvolution()))
+
+
+@pytest.mark.parametrize(
+    "make", [tiny, lambda: lively(SMALL, 16), lambda: lively("mobilenet_v2", 32)]
+)
+def test_a_pass_that_is_resumed_gives_what_a_whole_one_gives_and_computes_less(make):
+    model = make()
+    graph, images = filter_graph(model), model.prepared(some_pixels(2, model.size))
+    keep = torch.ones(graph.total)
+    group = graph.groups[-1]
+    keep[group.start] = 0
+    done = through(model.model, group, images[:1])
+    with gated(model.model, graph, keep):
+        whole = answers(model, images)
+    ran: list[str] = []
+    for name in done:
+        child = next(model.model.get_submodule(name).children(), None)
+        if child is not None:
+            child.register_forward_hook(lambda *_: ran.append("computed again"))
+    with resumed(model.model, done, images), gated(model.model, graph, keep):
+        ran.clear()
+        assert torch.equal(answers(model, images), whole)
+        assert torch.equal(answers(model, images), whole), "nothing kept was changed in place"
+        assert done and not ran
+    assert not any("forward" in vars(one) for one in model.model.modules())

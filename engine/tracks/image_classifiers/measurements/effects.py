@@ -12,14 +12,14 @@ import pandas as pd
 import torch
 
 from engine.classifiers.audit import EachAlone
-from engine.classifiers.groups import cross_entropy, of_classes, of_images, predicted
+from engine.classifiers.groups import cross_entropy, of_axis, predicted
 from engine.classifiers.images.context import TEST, ImageContext, ImageShard
 from engine.classifiers.images.dense import stepper
-from engine.classifiers.layout import lay_out
+from engine.classifiers.layout import Axis, lay_out
 from engine.classifiers.tables import test_images
 from engine.core.types import rng
 from engine.models.runtime import with_backoff
-from engine.surgery.filters.graph import gated, resumed, through
+from engine.surgery.filters.graph import gated, resumed
 
 SETS, AT_ONCE = 120, 12
 """Random sets in all, and of one shard."""
@@ -27,8 +27,6 @@ RANDOM = "random sets"
 """In place of the layer, of their shards."""
 HELD = 1 << 27
 """Probabilities that are held at a time."""
-Cell = tuple[str, str, np.ndarray, int]
-"""Axis, group, the rows of its images or of those that it is told from, its class or -1."""
 
 
 class Silenced(EachAlone):
@@ -48,22 +46,23 @@ class Silenced(EachAlone):
         return {"axes": list(request.axes), "multi_class": request.multi_class}
 
     def table(self, context: ImageContext, shard: ImageShard) -> pd.DataFrame:
-        cuts, done, dense = _cuts(context, shard), _done(context, shard), context.dense
-        n, cells = len(context.rows(TEST)), list(_cells(context))
-        before, rows = self._answers(context, done, [()])[0], list[dict[str, Any]]()
-        width = max(1, HELD // (n * len(dense.classes)))
+        cuts, classes = _cuts(context, shard), context.dense.classes
+        axes, _ = lay_out(test_images(context), classes, context.plan.request.axes)
+        before, rows = self._answers(context, shard, [()])[0], list[dict[str, Any]]()
+        width = max(1, HELD // before.size)
         for start in range(0, len(cuts), width):
-            part = cuts[start : start + width]
-            for place, answers in enumerate(self._answers(context, done, part), start):
+            found = self._answers(context, shard, cuts[start : start + width])
+            for place, answers in enumerate(found, start):
                 same = {"set": shard.trial * AT_ONCE + place, "cut": json.dumps(cuts[place])}
-                rows += [same | row for row in _changes(context, cells, answers, before)]
+                rows += [same | row for row in _changes(context, axes, answers, before)]
         return pd.DataFrame(rows)
 
     def _answers(
-        self, context: ImageContext, done: Sequence[str], cuts: Sequence[Sequence[int]]
+        self, context: ImageContext, shard: ImageShard, cuts: Sequence[Sequence[int]]
     ) -> np.ndarray:
         """Probabilities with each of the sets silenced, [sets, images, classes] float32."""
-        dense, rows = context.dense, context.rows(TEST)
+        dense, rows, graph = context.dense, context.rows(TEST), context.graph
+        layer = next((group for group in graph.groups if group.root == shard.method), None)
 
         def run(batch: int) -> np.ndarray:
             found = np.empty((len(cuts), len(rows), len(dense.classes)), dtype=np.float32)
@@ -71,12 +70,12 @@ class Silenced(EachAlone):
                 stepper(context)(start, len(rows))
                 mine = slice(start, start + batch)
                 images = dense.prepared(context.images.read(rows[mine]))
-                with torch.no_grad(), resumed(dense.model, done, images):
+                with torch.no_grad(), resumed(dense.model, layer, images):
                     for place, cut in enumerate(cuts):
                         context.hooks.check()
-                        keep = torch.ones(context.graph.total, device=dense.device)
+                        keep = torch.ones(graph.total, device=dense.device)
                         keep[list(cut)] = 0.0
-                        with gated(dense.model, context.graph, keep):
+                        with gated(dense.model, graph, keep):
                             logits = dense.model(images).float()
                         found[place, mine] = torch.softmax(logits, dim=-1).cpu().numpy()
             return found
@@ -107,45 +106,27 @@ def _drawn(context: ImageContext, drawn: np.random.Generator, in_one: bool) -> l
     return sorted(units[:count].tolist())
 
 
-def _done(context: ImageContext, shard: ImageShard) -> list[str]:
-    """What need not be computed again for the sets of a shard."""
-    mine = [group for group in context.graph.groups if group.root == shard.method]
-    first = context.dense.prepared(context.images.read(context.rows(TEST)[:1]))
-    return through(context.dense.model, mine[0], first) if mine else []
-
-
-def _cells(context: ImageContext) -> Iterator[Cell]:
-    """All images, then every group of every axis that may be judged."""
-    request = context.plan.request
-    axes, _ = lay_out(test_images(context), context.dense.classes, request.axes)
-    for axis in axes:
-        strata = list(axis.strata.values())
-        for group in axis.groups.iloc[axis.counts].itertuples():
-            yield axis.name, str(group.group), strata[group.stratum], int(group.cls)
-
-
 def _changes(
-    context: ImageContext, cells: Sequence[Cell], answers: np.ndarray, before: np.ndarray
+    context: ImageContext, axes: Sequence[Axis], answers: np.ndarray, before: np.ndarray
 ) -> Iterator[dict[str, Any]]:
-    """Rows of one set; answers and before: [images, classes]."""
-    labels = context.labels(TEST)
+    """Rows of one set: all images, then every group of every axis that may be judged; answers and
+    before: [images, classes]."""
+    labels, multi_class = context.labels(TEST), context.plan.request.multi_class
     paired = {
         "log_probability": cross_entropy(before, labels) - cross_entropy(answers, labels),
         "accuracy": (predicted(answers) == labels) * 1.0 - (predicted(before) == labels),
     }
-    for axis, group, rows, cls in cells:
-        own = rows if cls < 0 else rows[labels[rows] == cls]
-        same = {"axis": axis, "group": group, "n": len(own)}
-        for metric, changes in paired.items():
-            error = float(changes[own].std(ddof=1)) / len(own) ** 0.5
-            yield same | {"metric": metric, "value": float(changes[own].mean()), "error": error}
-        areas = [_area(context, one[rows], labels[rows], cls) for one in (answers, before)]
-        yield same | {"metric": "auc", "value": areas[0] - areas[1], "error": np.nan}
-
-
-def _area(context: ImageContext, answers: np.ndarray, labels: np.ndarray, cls: int) -> float:
-    """AUC of some images, of one class against the rest where there is one."""
-    ones = np.ones((len(labels), 1))
-    if cls >= 0:
-        return float(of_classes(answers, labels, ones, np.array([cls]))[0, 0, 0])
-    return float(of_images(answers, labels, ones, context.plan.request.multi_class)[0, 0])
+    for axis in axes:
+        strata = list(axis.strata.values())
+        ones = [np.ones((len(rows), 1)) for rows in strata]
+        after, was = (of_axis(axis, one, labels, ones, multi_class)[0] for one in (answers, before))
+        for place in axis.counts:
+            group, rows = axis.groups.iloc[place], strata[axis.groups["stratum"].iloc[place]]
+            rows = rows if group["cls"] < 0 else rows[labels[rows] == group["cls"]]
+            same = {"axis": axis.name, "group": str(group["group"]), "n": len(rows)}
+            for metric, changes in paired.items():
+                mine = changes[rows]
+                error = float(mine.std(ddof=1)) / len(rows) ** 0.5
+                yield same | {"metric": metric, "value": float(mine.mean()), "error": error}
+            area = float(after[place, 0] - was[place, 0])
+            yield same | {"metric": "auc", "value": area, "error": np.nan}

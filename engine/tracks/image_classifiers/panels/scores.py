@@ -18,8 +18,8 @@ from engine.report.charts.kinds import entry, faint, silent
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.report.schema import readable
 from engine.store.runs import Run, where
-from engine.surgery.named import filter_name, widths_of
-from engine.tracks.image_classifiers.effects import CLEAR, SMOOTH, effects_on
+from engine.surgery.named import widths_of
+from engine.tracks.image_classifiers.effects import SMOOTH, effects_on, effects_said
 from engine.tracks.image_classifiers.words import said as in_words
 from engine.tracks.image_classifiers.words import units_of
 
@@ -28,8 +28,6 @@ FEW = 40
 ACROSS, MOST = 64, 5000
 """Filters in a row of the map, and of a model in all where a layer goes on in the next row; of more
 a layer is one row of thin cells."""
-NAMED = 3
-"""Filters that a sentence names."""
 
 
 def score_map(run: Run, choice: Choice, trial: int = 0) -> Panel:
@@ -101,7 +99,7 @@ def effect_map(run: Run, choice: Choice, trial: int = 0, group: str = "") -> Pan
     return Panel(
         "filter_effects",
         question,
-        in_words(run, effects_said(run, choice.measured)),
+        effects_said(run, choice.measured),
         _figure(
             choice,
             table,
@@ -120,32 +118,6 @@ def effect_map(run: Run, choice: Choice, trial: int = 0, group: str = "") -> Pan
         in_words(run, "Filters are silenced one at a time; nothing is trained again."),
         mind=in_words(run, noise),
     )
-
-
-def effects_said(run: Run, axis: str) -> str:
-    """Which filters clearly harm or help which groups of an axis, the worst first."""
-    table = effects_on(run, axis)
-    clear, tested = table[table["clear"]], table["unit"].nunique()
-    parts = []
-    for verb, rows in (
-        ("harm", clear[clear["value"] < 0]),
-        ("help", clear[clear["value"] > 0][::-1]),
-    ):
-        many = rows["unit"].nunique()
-        first = rows.drop_duplicates("unit").head(NAMED)
-        named = [
-            f"{filter_name(run, row.unit)} ({words.group_name(row.group)}"
-            f" {phrasing.signed(row.value)}, {phrasing.span(row.low, row.high)})"
-            for row in first.itertuples()
-        ]
-        most = f", most of all {phrasing.listing(named)}" if named else ""
-        parts.append(
-            f"Cut alone, {many} of {tested} filters clearly {verb} a subgroup of"
-            f" {words.axis_name(axis)}{most}."
-        )
-    groups = table["group"].nunique()
-    tests = f"{tested} filters times {phrasing.count(groups, 'subgroup')} were tested"
-    return f"{' '.join(parts)} {tests}; of those named one in {round(1 / CLEAR)} may be chance."
 
 
 def filter_scores(run: Run, choice: Choice, trial: int) -> pd.DataFrame:
