@@ -48,7 +48,8 @@ def of_scores(run: KeptRun, choice: Choice) -> None:
         groups = made(run, effects.effects_on, choice.measured)["group"].sort_values().unique()
         named = {SCORE: "Score of the method", "": "What each does alone to all images"}
         named |= {group: f"What each does alone to {words.group_name(group)}" for group in groups}
-        shown = select("Colour", named, state.EFFECT)
+        with line():
+            shown = select("Colour", named, state.EFFECT)
     make = scores.score_map if shown == SCORE else scores.effect_map
     options |= {} if shown == SCORE else {"group": shown}
     panels.show(run, choice, make, options={make: options})

@@ -85,7 +85,9 @@ def effects_said(run: Run, axis: str) -> str:
         parts.append(f"Cut alone, {count} a subgroup of {words.axis_name(axis)}.")
         parts += [f"Most of all {named}."] if named else []
     tests = f"{tested} filters times {phrasing.count(table['group'].nunique(), 'subgroup')}"
-    parts.append(f"Tested were {tests}; of all that are named {CLEAR:.0%} may be chance.")
+    parts.append(
+        f"Tested were {tests}; of all that are named {phrasing.percent(CLEAR)} may be chance."
+    )
     return said(run, " ".join(parts))
 
 
@@ -232,8 +234,8 @@ def ahead_of_set(run: Run, choice: Choice, units: Units) -> Ahead | None:
         f" does alone. In {sets} random sets sums missed"
         f" {lookup.reading(run, choice).quality.name} {numbers}."
     )
-    cut = json.dumps(mask.to_dict())
-    return foretold(run, mask, units, guesses, {"cut": cut}, said(run, told))
+    columns = {"cut": json.dumps(mask.to_dict()), "achieved": np.nan, "flops": np.nan}
+    return foretold(run, mask, units, guesses, columns, said(run, told))
 
 
 def nothing_said(run: Run, choice: Choice) -> str:

@@ -228,7 +228,9 @@ class Filters(ClassifierTrack):
         return "one model"
 
     def label(self, variant: Values) -> str:
-        return f"{words.method_name(variant['method'])}, {phrasing.factor(variant['speedup'])}"
+        name = words.method_name(variant["method"])
+        known = not pd.isna(variant.get("achieved", 1.0))  # of what is predicted it is not
+        return f"{name}, {phrasing.factor(variant['speedup'])}" if known else name
 
     def amount(self, run: Run, variant: Values) -> str:
         reached = (

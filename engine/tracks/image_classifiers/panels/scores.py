@@ -25,7 +25,7 @@ from engine.tracks.image_classifiers.words import units_of
 
 FEW = 40
 """Filters of a row up to which every cut one gets a cross."""
-ACROSS, MOST = 64, 5000
+ACROSS, MOST = 32, 2000
 """Filters in a row of the map, and of a model in all where a layer goes on in the next row; of more
 a layer is one row of thin cells."""
 
@@ -85,7 +85,7 @@ def effect_map(run: Run, choice: Choice, trial: int = 0, group: str = "") -> Pan
         kept=True if kept.empty else kept.sort_values("unit")["kept"].to_numpy(),
     )
     end = float(rows["value"].abs().quantile(0.98)) or float(rows["value"].abs().max()) or 1.0
-    ticks = [f"helps, {phrasing.signed(end)} or more", "harms"]
+    ticks = ["helps", f"harms, {phrasing.signed(-end)} or more"]
     said = [
         f"log-probability {phrasing.signed(row.value)} ({phrasing.span(row.low, row.high)})"
         f"{'' if row.clear else ', no clear change'}"
@@ -105,7 +105,7 @@ def effect_map(run: Run, choice: Choice, trial: int = 0, group: str = "") -> Pan
             table,
             in_words(run, "filter"),
             -table["value"],
-            Scale(-end, end, [-0.6 * end, 0.9 * end], ticks, diverges=True),
+            Scale(-end, end, [-0.9 * end, 0.6 * end], ticks, diverges=True),
             said,
         ),
         readable(
@@ -183,7 +183,7 @@ def _figure(
         hovertemplate="%{customdata}<extra></extra>",
         colorbar=bar_above(choice, scale.ticks, scale.texts, 0.6),
     )
-    _mark_cut(figure, choice, at, ~table["kept"].to_numpy(), shape)
+    _mark_cut(figure, choice, at, ~table["kept"].to_numpy(), shape, scale.diverges)
     layer_rows(figure, table, tops.tolist())
     figure.update_xaxes(range=[-0.5, across - 0.5], showline=False, showticklabels=False, ticks="")
     figure.update_layout(
@@ -198,13 +198,16 @@ def _mark_cut(
     at: tuple[np.ndarray, np.ndarray],
     cut: np.ndarray,
     shape: tuple[int, int],
+    diverges: bool,
 ) -> None:
-    """Cut filters are faded; in narrow models they are crossed too. at: rows and columns."""
+    """Cut filters are faded, of what they do alone a little; in rows of few they are crossed too.
+
+    at: rows and columns."""
     if not cut.any():
         return
     fade, rows, columns = np.full(shape, np.nan), at[0][cut], at[1][cut]
     fade[rows, columns] = 1.0
-    veil(figure, fade, faint(choice.theme.paper, 0.72), _gap(shape[1]))
+    veil(figure, fade, faint(choice.theme.paper, 0.2 if diverges else 0.72), _gap(shape[1]))
     ink, size = choice.theme.ink, max(4, min(8, 180 // shape[1]))
     if shape[1] <= FEW:
         marker = {
