@@ -16,7 +16,6 @@ from engine.surgery.filters.graph import (
     masked_filters,
     prove_filter_mask_works,
     resumed,
-    through,
 )
 from tests.classifiers.worlds import SMALL, Tied, lively, some_mask, some_pixels, tiny
 
@@ -195,17 +194,18 @@ def test_a_pass_that_is_resumed_gives_what_a_whole_one_gives_and_computes_less(m
     keep = torch.ones(graph.total)
     group = graph.groups[-1]
     keep[group.start] = 0
-    done = through(model.model, group, images[:1])
     with gated(model.model, graph, keep):
         whole = answers(model, images)
     ran: list[str] = []
-    for name in done:
-        child = next(model.model.get_submodule(name).children(), None)
-        if child is not None:
-            child.register_forward_hook(lambda *_: ran.append("computed again"))
-    with resumed(model.model, done, images), gated(model.model, graph, keep):
+    for one in model.model.modules():
+        if isinstance(one, torch.nn.Conv2d):
+            usual = one._conv_forward
+            one._conv_forward = lambda *given, usual=usual: ran.append("") or usual(*given)
+    answers(model, images)
+    every = len(ran)
+    with resumed(model.model, group, images), gated(model.model, graph, keep):
         ran.clear()
         assert torch.equal(answers(model, images), whole)
+        assert len(ran) < every, "what comes before the group is not computed again"
         assert torch.equal(answers(model, images), whole), "nothing kept was changed in place"
-        assert done and not ran
     assert not any("forward" in vars(one) for one in model.model.modules())

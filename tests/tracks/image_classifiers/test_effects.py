@@ -12,6 +12,7 @@ import pytest
 
 from engine.audit.jobs import check
 from engine.audit.request import Growth
+from engine.audit.session import plan_of
 from engine.core.errors import RequestError
 from engine.report.charts.panel import Choice
 from engine.store.runs import Run, Store, read_addition, write_addition
@@ -43,7 +44,7 @@ def asked(run: Run, **more: object) -> Growth:
 
 
 def test_a_filter_alone_does_what_its_cut_does_for_real(grown):
-    plan = audit.plan_of(grown)
+    plan = plan_of(grown)
     context = audit.context_of(plan)
     dense = with_weights(context.start, audit.kept_weights(grown, "dense"))
     rows, labels = context.rows("test"), context.labels("test")
