@@ -1,15 +1,15 @@
-"""Predicted sets of heads of the embedded text classifiers: how often a 95 % interval holds what is
-measured then.
+"""Predicted sets of heads or filters of the embedded classifiers: how often a 95 % interval holds
+what is measured then.
 
-Sets that the audits did not measure, of 1 to MOST heads, drawn with a stated seed. Every number
-that was predicted
-counts: accuracy of all texts and of each group, gaps between groups.
+Sets that the audits did not measure, drawn with a stated seed. Every number that was predicted
+counts: accuracy or AUC of all items and of each group, gaps between groups.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +17,17 @@ import pandas as pd
 
 from benchmarks.report import Measure, parser, show
 from engine.audit.request import Growth
+from engine.audit.session import absent
+from engine.audit.tracks import track_of_run
 from engine.core.types import Hooks, rng
-from engine.report.charts import lookup
+from engine.report.charts.panel import Choice
+from engine.report.hand_sets import TEST, VIEW, tried_variant
+from engine.report.tracks import Bench, track_of
 from engine.resident.warm import Warm
-from engine.store.runs import EMBEDDED, Run, Store
-from engine.tracks.text_classifiers.growing import TEST, Known, grow, known
+from engine.store.runs import EMBEDDED, Run, Store, find_run
 
-MOST = 8
-"""Heads of the largest set."""
+TRIED = {"text_classifiers": ("accuracy", 8), "image_classifiers": ("auc", 40)}
+"""What is read, and the heads or filters of the largest set."""
 BAR = 0.9
 """Share of 95 % intervals that hold."""
 
@@ -37,70 +40,63 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     asked = options.parse_args(arguments)
     measures = []
-    for run, learnt in audits():
+    for run in audits():
         with tempfile.TemporaryDirectory() as folder:
-            measures += _shares(run, held(run, learnt, Store(Path(folder)), asked.sets))
+            measures += _shares(run, held(run, Store(Path(folder)), asked.sets))
     return show(measures, asked.json)
 
 
-def audits() -> Iterator[tuple[Run, Known]]:
-    """The embedded audits of text classifiers that learn from measured sets."""
+def audits() -> Iterator[Run]:
+    """The embedded audits of classifiers in which sets are predicted."""
     store = Store(EMBEDDED, read_only=True)
-    for run in map(store.open, store.ids()):
-        if run.request.get("track") != "text_classifiers" or not run.table("texts")["text"].any():
-            continue  # of another kind, or handed on without its texts
-        if learnt := known(run):
-            yield run, learnt
+    for run in (find_run(one, [store]) for one in store.ids()):
+        if run.meta["track"] in TRIED and not absent(run) and _ahead(run, (0,)) is not None:
+            yield run
 
 
-def new_sets(learnt: Known, number: int) -> list[tuple[int, ...]]:
-    """Sets that nothing was learnt from, sizes in turn."""
-    draw, total = rng("hand sets benchmark", 0), learnt.model.member.shape[1]
-    before = {tuple(np.flatnonzero(row).tolist()) for row in learnt.model.member}
-    found: list[tuple[int, ...]] = []
-    while len(found) < number:
-        units = tuple(sorted(draw.permutation(total)[: 1 + len(found) % MOST].tolist()))
-        if units not in before and units not in found:
-            found.append(units)
-    return found
+def _bench(run: Run) -> Bench:
+    bench = track_of(run).bench
+    assert bench is not None
+    return bench
 
 
-def held(run: Run, learnt: Known, store: Store, number: int) -> pd.DataFrame:
+def _numbers(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """A row per number of all items, of a group, or between groups."""
+    rows = pd.concat([tables["results"].assign(group=""), tables["groups"]])
+    return rows[(rows["split"] == TEST) & ~rows["metric"].str.match("worst_|best_")]
+
+
+def _ahead(run: Run, units: tuple[int, ...]) -> pd.DataFrame | None:
+    """What is predicted of a set."""
+    reading = TRIED[run.meta["track"]][0]
+    choice = Choice("dense", run.request["axes"][0], 0.0, reading=reading)
+    ahead = _bench(run).ahead(run, choice, units)
+    return None if ahead is None else _numbers(ahead.tables)
+
+
+def held(run: Run, store: Store, number: int) -> pd.DataFrame:
     """A row per predicted number: holds, miss (distance of what was predicted), change (of what was
-    measured)."""
-    rows, warm, axis = [], Warm(), run.request["axes"][0]
-    for units in new_sets(learnt, number):
-        grown = grow(
-            Growth(track="text_classifiers", run=run.id, axis=axis, units=units, split=TEST),
-            store,
-            Hooks(),
-            warm=warm,
+    measured). Sizes in turn; what is not predicted is left out."""
+    found, warm, draw = [], Warm(), rng("hand sets benchmark", 0)
+    track, axis = run.meta["track"], run.request["axes"][0]
+    for size in np.linspace(1, TRIED[track][1], number).astype(int):
+        units = tuple(sorted(draw.permutation(run.n_units)[:size].tolist()))
+        guesses = _ahead(run, units)
+        if guesses is None:
+            continue
+        growth = Growth(track=track, run=run.id, axis=axis, units=units, split=TEST)
+        grown = track_of_run(run).part("grow")(growth, store, Hooks(), warm=warm)
+        variant = tried_variant(grown, units, partial(_bench(run).cut_of, run))
+        measured = _numbers({name: grown.table(name) for name in ("results", "groups")})
+        measured = measured[measured["variant"] == variant][[*VIEW, "value"]]
+        both = guesses.merge(measured, on=list(VIEW), suffixes=("", "_then"))
+        miss = both["value_then"] - both["value"]
+        holds = miss.between(
+            both["low"] - both["value"] - 1e-9, both["high"] - both["value"] + 1e-9
         )
-        variant = next(
-            one.table("variants")["variant"].iloc[0]
-            for one in grown.added
-            if tuple(one.meta["asked"]["units"]) == units
-        )
-        for row in learnt.guess(units).to_dict("records"):
-            value = _measured(grown, variant, row)
-            holds = row["low"] - 1e-9 <= value <= row["high"] + 1e-9
-            rows.append(
-                {
-                    "holds": holds,
-                    "miss": abs(value - row["value"]),
-                    "change": abs(value - row["value"] + row["delta"]),
-                }
-            )
-    return pd.DataFrame(rows)
-
-
-def _measured(run: Run, variant: str, row: dict) -> float:
-    if not row["group"]:
-        found = lookup.result(run, variant, row["metric"], row["axis"], TEST)
-        assert found is not None
-        return float(found["value"])
-    groups = lookup.groups_of(run, variant, row["metric"], row["axis"], TEST)
-    return float(groups.loc[groups["group"] == row["group"], "value"].iloc[0])
+        change = (miss + both["delta"]).abs()
+        found.append(pd.DataFrame({"holds": holds, "miss": miss.abs(), "change": change}))
+    return pd.concat(found)
 
 
 def _shares(run: Run, rows: pd.DataFrame) -> list[Measure]:

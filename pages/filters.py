@@ -3,16 +3,22 @@ true."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from engine.core import words
 from engine.report.charts import cost, filter_layers
 from engine.report.charts.panel import Choice
+from engine.tracks.image_classifiers import effects
 from engine.tracks.image_classifiers.panels import pw, scores, speedup
 from pages.shared import panels, state
 from pages.shared.cache import KeptRun, made
-from pages.shared.controls import choose_reading, line, segmented
+from pages.shared.controls import choose_reading, line, segmented, select
 from pages.shared.frame import draw_page, tabbed
+from pages.shared.measuring import growth_of, measure
 from pages.shared.navigation import Tab
 from pages.tabs.changed import one_repeat
 
+SCORE = "score of the method"
 SHOW = {"change": "Change since the dense model", "level": "Level"}
 
 
@@ -35,10 +41,21 @@ def layers(run: KeptRun, choice: Choice) -> None:
 
 
 def of_scores(run: KeptRun, choice: Choice) -> None:
-    """What each unit has, and which of them go, in one trial."""
-    trial = one_repeat(run, choice, "Scores")
-    options = {} if trial is None else {"trial": trial}
-    panels.show(run, choice, scores.score_map, options={scores.score_map: options})
+    """What each unit has or does, and which of them go, in one trial."""
+    trial, shown = one_repeat(run, choice, "Scores"), SCORE
+    options: dict[str, Any] = {} if trial is None else {"trial": trial}
+    if run.has("effects"):
+        groups = made(run, effects.effects_on, choice.measured)["group"].sort_values().unique()
+        named = {SCORE: "Score of the method", "": "What each does alone to all images"}
+        named |= {group: f"What each does alone to {words.group_name(group)}" for group in groups}
+        with line():
+            shown = select("Colour", named, state.EFFECT)
+    make = scores.score_map if shown == SCORE else scores.effect_map
+    options |= {} if shown == SCORE else {"group": shown}
+    panels.show(run, choice, make, options={make: options})
+    if not run.has("effects"):
+        growth, label = growth_of(run, choice, effects=True), "Measure what each does alone"
+        measure(growth, label, run=run)
 
 
 def of_speed(run: KeptRun, choice: Choice) -> None:

@@ -180,7 +180,7 @@ def versions_of(audit: int, **parts: Values) -> dict[str, int]:
 # What is to be added to a finished run: a job like an audit, whatever the run's track.
 
 
-LATER = ("benchmarks", "judge", "label")
+LATER = ("benchmarks", "judge", "label", "effects")
 """Fields that earlier versions did not have."""
 DOES = "grow"
 """What `does` says in the JSON form of a growth; requests of audits have no such word."""
@@ -193,9 +193,9 @@ class Growth:
 
     run: its id. method, axis (what the method aims at, and is measured on), level. Or else units
     (flat, from 0) and, if wanted, a name. Or else benchmarks (NAME=PATH), where the track measures
-    any. Or else a judge and, where it is a classifier, its label that is harm. axes: where it is
-    measured, `axis` alone where empty. split: of the run's prompts; empty for what is usual, which
-    the track knows.
+    any. Or else a judge and, where it is a classifier, its label that is harm. Or else effects:
+    what each unit does alone, where the track measures that. axes: where it is measured, `axis`
+    alone where empty. split: of the run's prompts; empty for what is usual, which the track knows.
     """
 
     track: str
@@ -211,6 +211,7 @@ class Growth:
     benchmarks: tuple[str, ...] = ()
     judge: str = ""
     label: str = ""
+    effects: bool = False
 
     def __post_init__(self) -> None:
         """RequestError for values of other types than these; equal growths look equal."""
@@ -233,6 +234,7 @@ class Growth:
         words = ("track", "run", "axis", "method", "name", "split", "title", "judge", "label")
         wrong = [name for name in words if not isinstance(getattr(self, name), str)]
         wrong += [] if self.level is None or type(self.level) in (int, float) else ["level"]
+        wrong += [] if isinstance(self.effects, bool) else ["effects"]
         for name, kind in (("units", int), ("axes", str), ("benchmarks", str)):
             value = getattr(self, name)
             good = isinstance(value, list | tuple) and all(type(one) is kind for one in value)
@@ -246,6 +248,8 @@ class Growth:
     def _what(self) -> str:
         if self.judge:
             return f"judged by {self.judge}" + f" ({self.label})" * bool(self.label)
+        if self.effects:
+            return "what each unit does alone"
         by_method = f"{self.method} at {self.level:g}" if self.level is not None else ""
         asked = " and ".join(one.partition("=")[0] for one in self.benchmarks)
         return by_method or asked or self.name or f"{len(self.units)} chosen by hand"

@@ -619,10 +619,10 @@ def same_plan(run: Run, plan: PlanT) -> PlanT:
     return plan
 
 
-def check_asked(run: Run, request: Growth, splits: Sequence[str], benchmarks: bool = False) -> None:
+def check_asked(run: Run, request: Growth, splits: Sequence[str], also: str = "") -> None:
     """RequestError where axis, split or what to measure are not known.
 
-    benchmarks: whether the track measures any.
+    also: what the track measures besides levels and sets of units: "benchmarks", "effects".
     """
     known, wanted = run.request["axes"], dict.fromkeys((request.axis, *request.axes))
     faults = [unknown("axis", axis, known) for axis in wanted if axis not in known]
@@ -632,9 +632,10 @@ def check_asked(run: Run, request: Growth, splits: Sequence[str], benchmarks: bo
         faults.append(
             Fault("judge", "this audit holds no texts written by a model.", "Leave it out.")
         )
-    if request.benchmarks and not benchmarks:
-        faults.append(Fault("benchmarks", "are not for this kind of audit.", "Leave them out."))
-    if sum((bool(request.units), request.level is not None, bool(request.benchmarks))) != 1:
+    more = {"benchmarks": bool(request.benchmarks), "effects": request.effects}
+    for name in (name for name, wanted in more.items() if wanted and name != also):
+        faults.append(Fault(name, "are not for this kind of audit.", "Leave them out."))
+    if sum((bool(request.units), request.level is not None, *more.values())) != 1:
         faults.append(
             Fault(
                 "request",

@@ -486,7 +486,7 @@ class GroupMeasure:
         loss = mean_of(cross_entropy(answers, self._labels), whole)
         columns = [of_images(answers, self._labels, whole, self.multi_class)[:, :2], loss[:, None]]
         for axis, parts in zip(self.axes[1:], weights[1:], strict=True):
-            groups = _groups(axis, answers, self._labels, parts, self.multi_class)
+            groups = of_axis(axis, answers, self._labels, parts, self.multi_class)
             columns += [groups.reshape(len(groups), -1), gaps(groups[:, axis.counts])]
         return np.concatenate(columns, axis=1)
 
@@ -574,7 +574,7 @@ class Arm:
         return pd.DataFrame(found, columns=list(RESULTS))
 
 
-def _groups(
+def of_axis(
     axis: Axis, answers: np.ndarray, labels: np.ndarray, weights: list[np.ndarray], multi_class: str
 ) -> np.ndarray:
     """METRICS of every group of an axis, [sets, groups, 4].

@@ -44,6 +44,9 @@ def add(commands: Any) -> None:
         metavar="NAME_OR_FOLDER",
         help="another judge of the audit's texts: none is drawn again",
     )
+    what.add_argument(
+        "--effects", action="store_true", help="what each filter does to every group, cut alone"
+    )
     parser.add_argument(
         "--judge-label",
         default="",
@@ -102,6 +105,8 @@ def growth_of_words(args: argparse.Namespace, run: Run) -> Growth:
         return _by_judge(args, same)
     if args.benchmark:
         return Growth(**same, benchmarks=tuple(map(_in_full, args.benchmark)))
+    if args.effects:
+        return Growth(**same, effects=True)
     if args.level is not None:
         if args.name:
             raise refusal("--name", "names a set chosen by hand.", "Leave it out.")

@@ -7,6 +7,7 @@ counts as reported.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -286,7 +287,8 @@ class HandSets:
 
     key: the column that names an item. chosen: the set that a growth asks of a run, and the split
     it is measured on, RequestError where there is none. measured: the session that measured it, and
-    what came out; it may load torch when it is called.
+    what came out; it may load torch when it is called. effects: likewise the tables of what each
+    unit does alone, which are those that `effect_keys` names; None where the track has none.
     """
 
     key: str
@@ -294,6 +296,8 @@ class HandSets:
     measured: Callable[
         [Grown, Store, Hooks, Executor, Warm | None], tuple[Session[Any, Any], HandSet]
     ]
+    effects: Callable[..., tuple[Session[Any, Any], dict[str, pd.DataFrame]]] | None = None
+    effect_keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def grow(
         self,
@@ -311,15 +315,14 @@ class HandSets:
         grown = self.grown_of(request, store)
 
         def measure(chosen: Executor, used: Used) -> None:
-            audit, found = self.measured(grown, store, hooks, chosen, warm)
-            grown.write(
-                store,
-                audit,
-                used,
-                addition_of(grown, found, self.key),
-                found.notes,
-                keys_of(self.key),
-            )
+            given = grown, store, hooks, chosen, warm
+            if self.effects and request.effects:
+                audit, tables = self.effects(*given)
+                grown.write(store, audit, used, tables, (), self.effect_keys)
+                return
+            audit, found = self.measured(*given)
+            tables = addition_of(grown, found, self.key)
+            grown.write(store, audit, used, tables, found.notes, keys_of(self.key))
 
         return grown_run(grown, store, hooks, executor, measure)
 
@@ -332,9 +335,13 @@ class HandSets:
         serves all axes. RequestError where it cannot be measured, or the run would not be the same
         run today."""
         run = run_of(request, store)
+        axes = tuple(run.request["axes"])
+        if self.effects and request.effects:
+            check_asked(run, request, (TEST,), "effects")
+            axes = () if all(map(run.has, self.effect_keys)) else axes
+            return Grown(run, plan_of(run), (), TEST, axes, request)
         chosen, split = self.chosen(run, request)
         done = lookup.result(run, chosen.name, "accuracy", "", split) is not None
-        axes = tuple(run.request["axes"])
         return Grown(run, plan_of(run), (chosen,), split, () if done else axes, request)
 
 
@@ -426,6 +433,47 @@ def variant_rows(grown: Grown, found: HandSet) -> pd.DataFrame:
         for seed, is_flat in flat.items()
     ]
     return pd.DataFrame([whole, *rows])[list(table.columns)]
+
+
+VIEW = ("axis", "group", "metric")
+"""What a predicted number of a classifier is about: ("", "", metric) of all items, (axis, group,
+metric), (axis, "", a gap)."""
+
+
+def foretold(
+    run: Run,
+    mask: Any,
+    units: Sequence[int],
+    guesses: pd.DataFrame,
+    columns: Values,
+    told: str,
+    seconds: float = math.nan,
+) -> Ahead:
+    """A set as its prediction. guesses: a row per VIEW with n, value, delta and their ends.
+    columns: what its variant has besides its size."""
+    name, table = name_of(mask.digest), lookup.frame(run, "variants")
+    row = {
+        **table[table["variant"] == "dense"].iloc[0].to_dict(),
+        **dict.fromkeys(("variant", "method"), name),
+        **dict.fromkeys(("sparsity", "realised"), mask.sparsity),
+        "n_cut": len(units),
+        "degenerate": 0,
+        "mask_digest": mask.digest,
+        **columns,
+    }
+    guesses = guesses.assign(variant=name, split=TEST, verdict="")
+    is_group = guesses["group"] != ""
+    dense = where(lookup.frame(run, "results"), variant="dense", split=TEST)
+    ends = dense.loc[dense["metric"].str.match("worst_|best_"), list(VIEW)]
+    ends = ends.assign(of=ends["metric"].str.partition("_")[2])
+    same = guesses.rename(columns={"metric": "of"})
+    ends = same.merge(ends, on=["axis", "group", "of"]).drop(columns="of")
+    tables = {
+        "variants": pd.DataFrame([row]),
+        "results": pd.concat([guesses[~is_group], ends], ignore_index=True),
+        "groups": guesses[is_group].assign(n_positive=math.nan).reset_index(drop=True),
+    }
+    return Ahead(name, tables, told, seconds)
 
 
 # A run as it would look with a variant that is predicted and not measured: the same charts, its

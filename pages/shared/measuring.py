@@ -46,7 +46,8 @@ def shown_at(run: KeptRun, choice: Choice) -> KeptRun:
     return shown
 
 
-def _growth(run: KeptRun, choice: Choice, **asked: Any) -> Growth:
+def growth_of(run: KeptRun, choice: Choice, **asked: Any) -> Growth:
+    """What is to be measured of a run, on the axis that is read."""
     return Growth(track=track_of(run).name, run=run.id, axis=choice.measured, **asked)
 
 
@@ -56,7 +57,7 @@ def _offer(run: KeptRun, choice: Choice, ahead: Ahead | None) -> None:
         said = f"{level} is not measured. {ahead.said if ahead else NOTHING}"
         lead = f"<b>{LEAD}</b> " if ahead else ""
         st.html(f'<p class="pa-answer">{lead}{escaped(said)}</p>')
-        growth = _growth(run, choice, method=choice.method, level=choice.level)
+        growth = growth_of(run, choice, method=choice.method, level=choice.level)
         measure(growth, f"Measure {level}", ahead.seconds if ahead else math.nan, run)
 
 
@@ -179,7 +180,7 @@ def _ask_benchmark(run: KeptRun, choice: Choice, own: Benchmarks) -> None:
         key = state.key_of(state.BENCHMARK_PATH, name)
         typed = st.text_input(f"Path of {own.wants(name)}", key=key, persist_state="session")
     if path := typed.strip():
-        growth = _growth(run, choice, benchmarks=(f"{name}={path}",))
+        growth = growth_of(run, choice, benchmarks=(f"{name}={path}",))
         measure(growth, f"Measure {own.known()[name]}", run=run)
     else:
         st.caption("Name the file; nothing is uploaded, the path is read on this machine.")
@@ -220,5 +221,5 @@ def _ask_judge(run: KeptRun, choice: Choice) -> None:
         with boundary():
             roots.refuse_outside({"judge": judge})
             axes = run.request["axes"] if everywhere else (choice.measured,)
-            growth = _growth(run, choice, axes=tuple(axes), judge=judge, label=label)
+            growth = growth_of(run, choice, axes=tuple(axes), judge=judge, label=label)
             measure(growth, "Ask this judge")

@@ -148,6 +148,8 @@ class ImageContext(ArrayContext):
     def describe(self, shard: ImageShard) -> str:
         if not shard.method:
             return "dense model"
+        if shard.speedup <= 1:
+            return shard.method
         loss = "" if shard.loss in ("", "plain") else f" with {shard.loss}"
         return f"{shard.method}{loss}, {shard.speedup:g}×, trial {shard.trial}"
 

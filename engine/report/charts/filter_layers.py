@@ -3,6 +3,8 @@ repeats."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -186,15 +188,17 @@ def _bars(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def layer_rows(figure: go.Figure, table: pd.DataFrame) -> None:
-    """Layers from top to bottom, as the image goes through them."""
+def layer_rows(figure: go.Figure, table: pd.DataFrame, tops: Sequence[int] | None = None) -> None:
+    """Layers from top to bottom, as the image goes through them; tops: their first rows, and the
+    end, where a layer has several."""
     layers = table.drop_duplicates("layer").sort_values("layer").to_dict("records")
+    tops = range(len(layers) + 1) if tops is None else tops
     names = {
-        "tickvals": [row["layer"] for row in layers],
+        "tickvals": [tops[row["layer"]] for row in layers],
         "ticktext": [_label(row) for row in layers],
     }
     figure.update_yaxes(**names, tickfont={"size": 12 if len(layers) <= MANY else 10})
-    figure.update_yaxes(range=[len(layers) - 0.5, -0.5], showgrid=False, showline=False, ticks="")
+    figure.update_yaxes(range=[tops[-1] - 0.5, -0.5], showgrid=False, showline=False, ticks="")
 
 
 def _heat(choice: Choice, level: Level, table: pd.DataFrame) -> go.Figure:

@@ -14,6 +14,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -174,6 +175,42 @@ def masked_filters(classifier: Classifier, graph: FilterGraph, mask: FilterMask)
         )
     keep = torch.as_tensor(mask.keep(), dtype=torch.float32, device=classifier.device)
     with gated(classifier.model, graph, keep):
+        yield
+
+
+@contextlib.contextmanager
+def resumed(model: nn.Module, group: FilterGroup | None, images: Tensor) -> Iterator[None]:
+    """Within it the model answers these very images anew from where the group is first silenced.
+
+    What the outermost modules give that are through before, run once and give a tensor, is kept.
+    """
+    ended, kept = list[tuple[str, bool]](), dict[str, Tensor]()
+
+    def ends(name: str, module: nn.Module) -> Any:
+        return module.register_forward_hook(
+            lambda *given: ended.append((name, isinstance(given[-1], Tensor)))
+        )
+
+    def keep(name: str) -> Any:
+        return model.get_submodule(name).register_forward_hook(
+            lambda *given: kept.update({name: given[-1].clone()})
+        )
+
+    done: list[str] = []
+    with torch.no_grad(), contextlib.ExitStack() as undo:
+        if group is not None:
+            with attached(starmap(ends, model.named_modules())):
+                model(images[:1])
+            names = [name for name, _ in ended]
+            first = min(names.index(name) for name, _ in group.gated)
+            done = [name for name, holds in ended[:first] if holds and names.count(name) == 1]
+            done = [one for one in done if not any(one.startswith(f"{other}.") for other in done)]
+            with attached(map(keep, done)):
+                model(images)
+        for name in done:  # a copy each time: what follows may change it in place
+            module = model.get_submodule(name)
+            module.forward = lambda *_, name=name, **__: kept[name].clone()
+            undo.callback(delattr, module, "forward")
         yield
 
 

@@ -250,7 +250,8 @@ class FilterPlan(ImagePlan):
         from engine.tracks.image_classifiers.measurements import image_measurements
 
         methods = {name: filter_methods()[name] for name, _ in self.request.arms}
-        return versions_of(CODE, measurement=image_measurements(), method=methods)
+        own = {name: one for name, one in image_measurements().items() if not one.later}
+        return versions_of(CODE, measurement=own, method=methods)
 
     def spelled_out(self) -> dict[str, Any]:
         """The request with every default it relies on written out, JSON-able."""

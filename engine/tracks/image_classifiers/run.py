@@ -11,7 +11,13 @@ import numpy as np
 import pandas as pd
 
 from engine.audit.request import Growth
-from engine.audit.session import Executor, Grown, Session, Tables, timed
+from engine.audit.session import (
+    Executor,
+    Grown,
+    Session,
+    Tables,
+    timed,
+)
 from engine.classifiers.audit import ClassifierAudit, kept_in
 from engine.classifiers.groups import OVR, GroupMeasure, arm_difference, degenerate, group_warnings
 from engine.classifiers.groups import Arm as MeasuredArm
@@ -48,6 +54,8 @@ from engine.core.types import FilterMask, Hooks, Values, rng
 from engine.data.images.changes import CAT_AND_DOG, Artefact, Underrepresent, named_classes
 from engine.data.images.load import ImageSet
 from engine.models.runtime import with_backoff
+from engine.report.charts.panel import Choice
+from engine.report.contents import default_reading
 from engine.report.hand_sets import (
     MOST_TRIED,
     Chosen,
@@ -64,7 +72,16 @@ from engine.stats.gap_of_means import Trials, difference, level
 from engine.store.runs import Run, Store, where, within
 from engine.surgery.filters.graph import masked_filters, widths_after, with_weights
 from engine.surgery.named import checked_filters, cut_of, filter_mask
+from engine.tracks.image_classifiers.effects import (
+    EFFECT_KEYS,
+    ahead_of_set,
+    effects_said,
+    effects_table,
+    nothing_said,
+)
 from engine.tracks.image_classifiers.measurements import image_measurements
+from engine.tracks.image_classifiers.measurements.effects import AT_ONCE as SETS_AT_ONCE
+from engine.tracks.image_classifiers.measurements.effects import RANDOM, SETS
 from engine.tracks.image_classifiers.measurements.trial import chosen_shard
 from engine.tracks.image_classifiers.request import (
     Arm,
@@ -77,7 +94,6 @@ from engine.tracks.image_classifiers.request import (
 )
 from engine.tracks.image_classifiers.words import (
     FILTERS,
-    NO_EFFECTS,
     NOT_RETRAINED,
     in_units,
     said,
@@ -510,10 +526,14 @@ def chosen_filters(run: Run, request: Growth) -> tuple[Chosen, str]:
 
 
 def told(before: Run, after: Run, growth: Growth) -> Values:
-    """As `told_of` says it; nothing is predicted."""
+    """As `told_of` says it, with what was predicted; of effects the largest in a sentence."""
+    if growth.effects:
+        return told_of(before, after, TEST, {}, (), [effects_said(after, growth.axis)])
     chosen, split = chosen_filters(after, growth)
-    notes = [said(before, text) for text in (NOT_RETRAINED, NO_EFFECTS)]
-    rows = classifier_rows(after, growth, chosen.name, split, None)
+    choice = Choice(chosen.name, growth.axis, 1.0, reading=default_reading(before))
+    ahead = ahead_of_set(before, choice, chosen.units)
+    notes = [said(before, NOT_RETRAINED), ahead.said if ahead else nothing_said(before, choice)]
+    rows = classifier_rows(after, growth, chosen.name, split, ahead)
     return told_of(before, after, split, {chosen.name: chosen.mask.to_dict()}, rows, notes)
 
 
@@ -530,13 +550,8 @@ def measured_filters(
 ) -> tuple[ImageAudit, HandSet]:
     """The set on its split's images, with the dense model's answers; on test images it is also cut
     for real."""
-    name = f"image classifier of {grown.run.id} {store.root}"
-    audit = AUDIT.reopened(
-        grown.plan, store, hooks, executor, warm, name, lambda one: 8 * one.start.n_parameters
-    )
+    audit = _reopened(grown, store, hooks, executor, warm)
     context, chosen = audit.context, grown.variants[0]
-    if context.settings.train is not None:  # the audit fitted it, and kept its weights
-        context.dense = with_weights(context.start, kept_weights(grown.run, "dense"))
     places = tried_rows(context, grown.split)
     images = context.images.table.iloc[places].reset_index(drop=True)
     stored = _dense(context, grown.split)
@@ -567,7 +582,35 @@ def measured_filters(
     return audit, HandSet(images, {0: dense}, {0: answers}, rows, columns, **tables)
 
 
-HAND = HandSets("image_id", chosen_filters, measured_filters)
+def _reopened(
+    grown: Grown, store: Store, hooks: Hooks, executor: Executor, warm: Warm | None
+) -> ImageAudit:
+    """The audit with its dense model, where it fitted that with the weights it kept."""
+    name = f"image classifier of {grown.run.id} {store.root}"
+    audit = AUDIT.reopened(
+        grown.plan, store, hooks, executor, warm, name, lambda one: 8 * one.start.n_parameters
+    )
+    context = audit.context
+    if context.settings.train is not None:
+        context.dense = with_weights(context.start, kept_weights(grown.run, "dense"))
+    return audit
+
+
+def measured_effects(
+    grown: Grown, store: Store, hooks: Hooks, executor: Executor, warm: Warm | None
+) -> tuple[ImageAudit, dict[str, pd.DataFrame]]:
+    """What every filter does alone, and what random sets do."""
+    audit = _reopened(grown, store, hooks, executor, warm)
+    singles = [ImageShard("effects", group.root) for group in audit.context.graph.groups]
+    drawn = [ImageShard("effects", RANDOM, trial=one) for one in range(SETS // SETS_AT_ONCE)]
+    audit.finish_all({"silence each filter": singles, "silence random sets": drawn})
+    alone, sets = (
+        pd.concat(audit.context.fetch(part), ignore_index=True) for part in (singles, drawn)
+    )
+    return audit, {"effects": effects_table(alone), "effect_sets": sets}
+
+
+HAND = HandSets("image_id", chosen_filters, measured_filters, measured_effects, EFFECT_KEYS)
 grow, check_growth = HAND.grow, HAND.check
 
 

@@ -115,7 +115,9 @@ def compared(methods: Sequence[str], chosen: str) -> list[str]:
 
 
 def label(variant: Values) -> str:
-    return f"{words.method_name(variant['method'])}, {phrasing.factor(variant['speedup'])}"
+    name = words.method_name(variant["method"])
+    known = not pd.isna(variant.get("achieved", 1.0))  # of what is predicted it is not
+    return f"{name}, {phrasing.factor(variant['speedup'])}" if known else name
 
 
 def amount(run: Run, variant: Values) -> str:
@@ -198,6 +200,7 @@ SCREEN: Track = Track(
             flips.flips,
             given(lambda run, choice: len(pw.switches(run)) > 0, pw.ablation),
             given(pw.has_loss_share, pw.loss_share),
+            given(lambda run, choice: run.has("effects"), scores.effect_map),
         ),
         (
             metric_curve.quality_along,

@@ -21,9 +21,8 @@ NOT_RETRAINED = (
 """Of a set that a person chose."""
 
 NO_EFFECTS = (
-    "No prediction here: scores tell which filters a method would cut, not what the model does "
-    "without them. This audit measured no cut without retraining. To see what a filter does to "
-    "each group, switch it off alone and measure it."
+    "No prediction here: nobody measured what each filter does alone. Page Filters, tab Scores, "
+    "measures it, as does `python -m engine measure RUN --effects`."
 )
 
 METHODS: dict[str, Word] = {

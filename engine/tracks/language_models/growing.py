@@ -169,7 +169,7 @@ def grown_of(request: Growth, store: Store) -> Grown:
 def variants_of(run: Run, request: Growth) -> tuple[tuple[Variant, ...], str]:
     """The variants that a growth asks of a run, and the split of its prompts. RequestError where
     there are none."""
-    check_asked(run, request, (TEST, VALIDATION), benchmarks=True)
+    check_asked(run, request, (TEST, VALIDATION), "benchmarks")
     split = request.split or (VALIDATION if request.units else TEST)
     return (_by_hand if request.units else _of_level)(run, request, split), split
 
@@ -370,7 +370,7 @@ def grown_by_benchmarks(request: Growth, store: Store) -> Grown:
     """The growth, checked: which benchmarks, and which variants still lack one. RequestError with
     all faults."""
     run = run_of(request, store)
-    check_asked(run, request, (TEST,), benchmarks=True)
+    check_asked(run, request, (TEST,), "benchmarks")
     faults: list[Fault] = []
     found = _read(run, named_paths(WHERE, request.benchmarks, faults), faults)
     if faults:

@@ -11,7 +11,6 @@ task has none, before it is measured on test texts. What comes out is an additio
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,13 +31,14 @@ from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.hand_sets import (
     TEST,
+    VIEW,
     Chosen,
     HandSet,
     HandSets,
     check_set,
     chosen_of,
     classifier_rows,
-    name_of,
+    foretold,
     told_of,
 )
 from engine.report.tracks import Ahead, Units
@@ -132,15 +132,10 @@ def ahead_of_set(run: Run, choice: Choice, units: Units) -> Ahead | None:
     found = known(run)
     if found is None or nothing_said(run, choice):
         return None
-    name = name_of(mask_of_units(run, units).digest)
-    guesses = found.guess(units).assign(variant=name, split=TEST, verdict="")
-    is_group = guesses["group"] != ""
-    tables = {
-        "variants": pd.DataFrame([_variant(run, name, units)]),
-        "results": pd.concat([guesses[~is_group], _ends(run, guesses)], ignore_index=True),
-        "groups": guesses[is_group].assign(n_positive=math.nan).reset_index(drop=True),
-    }
-    return Ahead(name, tables, _said(found, len(units)), seconds(run))
+    mask, columns = mask_of_units(run, units), {"retrained": False, "ticket": ""}
+    columns |= {"cut": json.dumps(list(mask.units))}
+    told = _said(found, len(units))
+    return foretold(run, mask, units, found.guess(units), columns, told, seconds(run))
 
 
 def nothing_said(run: Run, choice: Choice) -> str:
@@ -148,32 +143,6 @@ def nothing_said(run: Run, choice: Choice) -> str:
     if choice.reading != "accuracy":
         return ONLY_ACCURACY.format(lookup.reading(run, choice).quality.name)
     return "" if known(run) else NO_MASKS
-
-
-def _variant(run: Run, name: str, units: Units) -> Values:
-    table, mask = lookup.frame(run, "variants"), mask_of_units(run, units)
-    dense = table[table["variant"] == "dense"].iloc[0].to_dict()
-    return {
-        **dense,
-        "variant": name,
-        "method": name,
-        "sparsity": mask.sparsity,
-        "realised": mask.sparsity,
-        "n_cut": len(units),
-        "retrained": False,
-        "degenerate": 0,
-        "cut": json.dumps(list(mask.units)),
-        "mask_digest": mask.digest,
-        "ticket": "",
-    }
-
-
-def _ends(run: Run, guesses: pd.DataFrame) -> pd.DataFrame:
-    """What is predicted of the full model's worst and best group of every axis, which are groups as
-    they are."""
-    dense = where(lookup.frame(run, "results"), variant="dense", split=TEST)
-    ends = dense.loc[dense["metric"].isin(ENDS), list(VIEW)]
-    return guesses.drop(columns="metric").merge(ends, on=["axis", "group"])
 
 
 def _said(found: Known, count: int) -> str:
@@ -204,8 +173,7 @@ def seconds(run: Run) -> float:
     return 8.0 + (0.0 if done else trained * share)
 
 
-GAP, ENDS = "accuracy_gap", ("worst_accuracy", "best_accuracy")
-VIEW = ("axis", "group", "metric")
+GAP = "accuracy_gap"
 View = tuple[str, str, str]
 """Axis, group and metric of a number: ("", "", the task's) of all texts, (axis, group, "accuracy"),
 (axis, "", GAP)."""

@@ -15,6 +15,7 @@ from engine.surgery.filters.graph import (
     gated,
     masked_filters,
     prove_filter_mask_works,
+    resumed,
 )
 from tests.classifiers.worlds import SMALL, Tied, lively, some_mask, some_pixels, tiny
 
@@ -182,3 +183,29 @@ def test_a_model_without_filters_is_refused():
 
     with pytest.raises(RequestError, match="no convolution"):
         filter_graph(tiny(NoConvolution()))
+
+
+@pytest.mark.parametrize(
+    "make", [tiny, lambda: lively(SMALL, 16), lambda: lively("mobilenet_v2", 32)]
+)
+def test_a_pass_that_is_resumed_gives_what_a_whole_one_gives_and_computes_less(make):
+    model = make()
+    graph, images = filter_graph(model), model.prepared(some_pixels(2, model.size))
+    keep = torch.ones(graph.total)
+    group = graph.groups[-1]
+    keep[group.start] = 0
+    with gated(model.model, graph, keep):
+        whole = answers(model, images)
+    ran: list[str] = []
+    for one in model.model.modules():
+        if isinstance(one, torch.nn.Conv2d):
+            usual = one._conv_forward
+            one._conv_forward = lambda *given, usual=usual: ran.append("") or usual(*given)
+    answers(model, images)
+    every = len(ran)
+    with resumed(model.model, group, images), gated(model.model, graph, keep):
+        ran.clear()
+        assert torch.equal(answers(model, images), whole)
+        assert len(ran) < every, "what comes before the group is not computed again"
+        assert torch.equal(answers(model, images), whole), "nothing kept was changed in place"
+    assert not any("forward" in vars(one) for one in model.model.modules())

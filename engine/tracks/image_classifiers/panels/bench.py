@@ -21,7 +21,8 @@ from engine.report.tracks import Bench, Row, Units
 from engine.store.runs import Run
 from engine.surgery.named import cut_of, filter_name, filter_units, widths_of, written_filters
 from engine.surgery.named import starts_of as starts
-from engine.tracks.image_classifiers.words import HEADS, NO_EFFECTS, NOT_RETRAINED, in_units
+from engine.tracks.image_classifiers.effects import ahead_of_set, nothing_said
+from engine.tracks.image_classifiers.words import HEADS, NOT_RETRAINED, in_units
 from engine.tracks.image_classifiers.words import said as in_words
 
 ROW = 19
@@ -150,13 +151,14 @@ def _scores(run: Run, choice: Choice) -> np.ndarray:
 
 
 def on_trial(run: Run, choice: Choice, off: Units) -> Panel | None:
-    return bench.on_trial(run, choice, off, lambda row: cut_of(run, row), None)
+    ahead = ahead_of_set(run, choice, off)
+    return bench.on_trial(run, choice, off, lambda row: cut_of(run, row), ahead)
 
 
 BENCH = Bench(
     picture=bench_map,
-    ahead=lambda run, choice, off: None,
-    nothing=lambda run, choice: in_words(run, NO_EFFECTS),
+    ahead=ahead_of_set,
+    nothing=nothing_said,
     tried=on_trial,
     said=bench.said,
     who=by_group.paid_by_group,
