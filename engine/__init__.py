@@ -13,9 +13,13 @@ For notebooks and scripts, each loaded when it is first used (docs/notebook.md).
 from __future__ import annotations
 
 import importlib
+import os
 from typing import Any
 
 __version__ = "0.1.0"
+
+# Read when torch loads: threads that spin while they wait are many times slower beside others.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 _HANDED_ON = {
     "open_run": "engine.store.runs",

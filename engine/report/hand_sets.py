@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy.special import ndtri
 
 from engine.audit.request import Growth
 from engine.audit.session import (
@@ -114,7 +114,7 @@ def tried_said(
             f"{phrasing.count(count, 'set')} tried by hand on this audit so far." if count else ""
         )
     luck = (
-        float(stats.norm.ppf((count - 0.375) / (count + 0.25))) * error
+        float(ndtri((count - 0.375) / (count + 0.25))) * error
     )  # Blom 1958: expected largest of n normals
     again = len(rows_by_hand(run, metric, axis, last))
     also = (
@@ -134,9 +134,7 @@ def tried_said(
 
 def _error(rows: pd.DataFrame) -> float:
     """Standard error of a change: the median of what was measured by hand."""
-    return float(
-        ((rows["delta_high"] - rows["delta_low"]) / (2 * stats.norm.ppf(TAILS[1]))).median()
-    )
+    return float(((rows["delta_high"] - rows["delta_low"]) / (2 * ndtri(TAILS[1]))).median())
 
 
 # What was predicted beside what was measured, for whoever asked for more of an audit. No torch.

@@ -262,16 +262,14 @@ def _listening(path: Path) -> Iterator[tuple[socket.socket, int]]:
 
 
 def load() -> None:
-    """Import what answers need, once: torch, every question, every track's check and audit."""
-    from engine.audit.tracks import tracks
-
+    """Import what every answer needs: torch and the questions. A track's check and audit come with
+    the first question that is for them."""
+    gc.disable()  # an import leaves next to nothing to collect
     asks()
     device_named("auto")
-    for track in tracks().values():
-        track.part("validate"), track.part("run")
-    gc.collect()
     # What was imported stays: looking through it at every dropped model takes half a second.
     gc.freeze()
+    gc.enable()
 
 
 def main(words: list[str] | None = None) -> int:

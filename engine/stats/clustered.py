@@ -22,8 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import nctdtrinc
-from scipy.stats import false_discovery_control, t
+from scipy.special import nctdtrinc, stdtr, stdtrit
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +211,7 @@ class Student:
     @property
     def half(self) -> np.ndarray:
         """Half the width of the interval; 0 where the value does not vary."""
-        return t.isf(MISSED / 2, self.freedom) * self.error
+        return -stdtrit(self.freedom, MISSED / 2) * self.error
 
     @property
     def low(self) -> np.ndarray:
@@ -235,7 +234,7 @@ class Student:
 
     def _p(self, error: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore", invalid="ignore"):
-            p = 2 * t.sf(np.abs(self.value) / error, self.freedom)
+            p = 2 * stdtr(self.freedom, -np.abs(self.value) / error)
         return np.where((error == 0) & (self.value == 0), 1.0, p)
 
 
@@ -249,7 +248,7 @@ def smallest_effect(error: np.ndarray, freedom: np.ndarray, level: float) -> np.
         np.round(np.minimum(freedom, 1e6), 3), return_inverse=True
     )  # few differ, and each is slow
     return (
-        nctdtrinc(known, 1 - POWER, t.isf(level / 2, known))[place].reshape(np.shape(freedom))
+        nctdtrinc(known, 1 - POWER, -stdtrit(known, level / 2))[place].reshape(np.shape(freedom))
         * error
     )
 
@@ -257,6 +256,8 @@ def smallest_effect(error: np.ndarray, freedom: np.ndarray, level: float) -> np.
 def benjamini_hochberg(p: Sequence[float] | np.ndarray) -> np.ndarray:
     """Adjusted p-values q, [tests] float64, of p [tests] (Benjamini & Hochberg 1995). NaN stays
     NaN."""
+    from scipy.stats import false_discovery_control  # takes a second: not at first paint
+
     values = np.asarray(p, dtype=float)
     q = np.full(values.shape, np.nan)
     known = np.isfinite(values)

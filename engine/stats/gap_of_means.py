@@ -22,8 +22,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from scipy.special import expit, logit
-from scipy.stats import chi2, norm, t
+from scipy.special import expit, gammaincinv, logit, ndtr, ndtri, stdtr, stdtrit
 
 from engine.stats.clustered import MISSED
 from engine.stats.resampling import MIN_FINITE
@@ -46,7 +45,7 @@ from engine.stats.resampling import MIN_FINITE
 # 93 %. With one trial there is no S²: the interval is about images only.
 
 
-Z = float(norm.isf(MISSED / 2))
+Z = -float(ndtri(MISSED / 2))
 FIXED = -1
 """Number of the only trial of a model that is one fixed model: it is compared with every trial of
 another."""
@@ -101,7 +100,7 @@ class _Spread:
     @property
     def half(self) -> np.ndarray:
         """Half the width of the interval, [cells]."""
-        return t.isf(MISSED / 2, self.freedom) * self.error
+        return -stdtrit(self.freedom, MISSED / 2) * self.error
 
 
 def level(trials: Trials) -> Estimate:
@@ -142,7 +141,7 @@ def difference(one: Trials, other: Trials) -> Estimate:
             _multi_reader_spread([one, other]),
         )
     with np.errstate(divide="ignore", invalid="ignore"):
-        p = 2 * t.sf(np.abs(value) / spread.error, spread.freedom)
+        p = 2 * stdtr(spread.freedom, -np.abs(value) / spread.error)
     found = Estimate(
         value, value - spread.half, value + spread.half, np.where(spread.error == 0, 1.0, p)
     )
@@ -158,7 +157,7 @@ def _from_levels(found: Estimate, stuck: np.ndarray, one: Estimate, other: Estim
     below = np.hypot(one.value - one.low, other.high - other.value)
     above = np.hypot(one.high - one.value, other.value - other.low)
     with np.errstate(divide="ignore", invalid="ignore"):
-        p = 2 * norm.sf(Z * np.abs(found.value) / np.where(found.value > 0, below, above))
+        p = 2 * ndtr(-Z * np.abs(found.value) / np.where(found.value > 0, below, above))
     return Estimate(
         found.value,
         np.where(stuck, found.value - below, found.low),
@@ -346,7 +345,7 @@ def _widening(freedom: float) -> np.ndarray:
     if not np.isfinite(freedom):
         return np.ones(DRAWS)
     shares = np.random.default_rng(0).permutation((np.arange(DRAWS // 2) + 0.5) / (DRAWS // 2))
-    return np.sqrt(freedom / chi2.ppf(np.tile(shares, 2), freedom))
+    return np.sqrt(freedom / (2 * gammaincinv(freedom / 2, np.tile(shares, 2))))
 
 
 def _noise(spread: np.ndarray, freedom: float) -> np.ndarray:

@@ -19,7 +19,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binomtest
 
 from engine.core.types import rng
 from engine.stats.clustered import MISSED, Clustered, Student
@@ -154,6 +153,8 @@ def agreement(first: np.ndarray, second: np.ndarray) -> dict[str, float]:
     same: share; kappa: Cohen's (1960), NaN where both give all texts one label. Ends are Wilson's
     for the share, and for kappa what they make of it. NaN without texts.
     """
+    from scipy.stats import binomtest  # takes a second: not at first paint
+
     if not len(first):
         return dict.fromkeys(_AGREEMENT, np.nan) | {"n": 0}
     n, same = len(first), int((first == second).sum())
