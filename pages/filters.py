@@ -42,14 +42,15 @@ def layers(run: KeptRun, choice: Choice) -> None:
 
 def of_scores(run: KeptRun, choice: Choice) -> None:
     """What each unit has or does, and which of them go, in one trial."""
-    trial, shown = one_repeat(run, choice, "Scores"), SCORE
-    options: dict[str, Any] = {} if trial is None else {"trial": trial}
-    if run.has("effects"):
-        groups = made(run, effects.effects_on, choice.measured)["group"].sort_values().unique()
-        named = {SCORE: "Score of the method", "": "What each does alone to all images"}
-        named |= {group: f"What each does alone to {words.group_name(group)}" for group in groups}
-        with line():
+    shown = SCORE
+    with line():
+        trial = one_repeat(run, choice, "Scores")
+        if run.has("effects"):
+            groups = made(run, effects.effects_on, choice.measured)["group"].sort_values().unique()
+            named = {SCORE: "Score of the method", "": "What each does alone to all images"}
+            named |= {one: f"What each does alone to {words.group_name(one)}" for one in groups}
             shown = select("Colour", named, state.EFFECT)
+    options: dict[str, Any] = {} if trial is None else {"trial": trial}
     make = scores.score_map if shown == SCORE else scores.effect_map
     options |= {} if shown == SCORE else {"group": shown}
     panels.show(run, choice, make, options={make: options})
