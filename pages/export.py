@@ -19,9 +19,9 @@ from engine.report.bundle import file_name
 from engine.report.charts import lookup
 from engine.report.figures import find_browser
 from engine.report.tracks import Foreign, track_of
-from pages.shared import frame, safe, state
+from pages.shared import frame, jobs, safe, state
 from pages.shared.cache import KeptRun
-from pages.shared.controls import accepted, capital, choose, select
+from pages.shared.controls import accepted, button, capital, choose, select
 from pages.shared.frame import draw_page, heading, need_run
 from pages.shared.roots import refuse_target
 from pages.shared.safe import boundary, plain, visible
@@ -120,8 +120,25 @@ def _part(run: KeptRun, what: str, with_texts: bool) -> None:
             )
             return
         label, name = f"Download {title[:1].lower()}{title[1:]}", f"{run.id}-{ending}"
-        make = lambda: _made(run, what, with_texts)  # noqa: E731
-        _download(label, make, name, kind, state.key_of("part", what))
+        make: Any = lambda: _made(run, what, with_texts, accepted=accepted())  # noqa: E731
+        if what == "figures":
+            make = _drawn(run)
+        if make:
+            _download(label, make, name, kind, state.key_of("part", what))
+
+
+def _drawn(run: KeptRun) -> bytes | None:
+    """The charts once they are drawn; before, a button that draws them, and how far it is."""
+    asked, key = ("charts", run.meta), ("charts", run.id)
+    work = jobs.work_of(*asked)
+    if work and work.running:
+        jobs.watched(work, key, "Starting the browser")
+    elif not (work and work.value):
+        make = lambda hooks: _made(run, "figures", hooks=hooks)  # noqa: E731
+        button("Draw charts", key, jobs.begin, *asked, make, icon="brush")
+        if work:
+            st.warning(plain(work.message), icon=":material/info:")
+    return work.value if work else None
 
 
 def _foreign(run: KeptRun, one: Foreign) -> None:
@@ -137,11 +154,17 @@ def _foreign(run: KeptRun, one: Foreign) -> None:
         _download(f"Download {one.file}", text, one.file, one.mime, key)
 
 
-def _made(run: KeptRun, what: str, with_texts: bool, variant: str | None = None) -> bytes:
+def _made(
+    run: KeptRun,
+    what: str,
+    with_texts: bool = False,
+    variant: str | None = None,
+    **more: Any,
+) -> bytes:
     """The bytes to download: the file itself when there is one, else all of them zipped."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        bundle.export_run(run, folder, [what], with_texts, variant, accepted=accepted())
+        bundle.export_run(run, folder, [what], with_texts, variant, **more)
         files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
         if len(files) == 1:
             return files[0].read_bytes()

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from engine.audit.command_line import command, stores_of, tolerance_options, tolerances_of
+from engine.audit.command_line import Ticker, command, stores_of, tolerance_options, tolerances_of
 from engine.audit.verification import refuse_unsound
-from engine.core.types import Values
+from engine.core.types import Hooks, Values
 from engine.store.runs import find_run
 
 
@@ -43,6 +43,6 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
     found = find_run(args.id, stores_of(args))
     refuse_unsound(found, numbers=True)
     what = tuple(part.strip() for part in args.what.split(",") if part.strip())
-    asked = what, args.show_offensive, args.variant, args.base, tolerances_of(args)
+    asked = what, args.show_offensive, args.variant, args.base, tolerances_of(args), Hooks(Ticker())
     paths = [str(path) for path in export_run(found, Path(args.to), *asked)]
     return {"run": found.id, "files": paths}, "\n".join(paths)

@@ -18,7 +18,7 @@ from engine.audit.verification import refuse_unsound
 from engine.core.errors import RequestError, refusal, unknown
 from engine.core.files import explained
 from engine.core.text import cell, harmless, json_text, visible
-from engine.core.types import Values, digest_of
+from engine.core.types import Hooks, Values, digest_of
 from engine.report.charts import lookup
 from engine.report.contents import all_panels, default_choice, variant_row
 from engine.report.tracks import Foreign, track_of
@@ -35,6 +35,7 @@ class Order:
     variant: str | None
     base: str | None
     accepted: Mapping[str, float]
+    hooks: Hooks
 
     @property
     def row(self) -> Values:
@@ -66,6 +67,7 @@ def export_run(
     variant: str | None = None,
     base: str | None = None,
     accepted: Mapping[str, float] | None = None,
+    hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
 ) -> list[Path]:
     """Write the named parts below `to` and return the files. Files of the same name are replaced,
     others are kept.
@@ -77,6 +79,7 @@ def export_run(
     disk and a damaged run StoreError, a PDF or slides without a browser PruneAuditError. `base`
     says where the run's model is now, for a checkpoint of a model that has moved; its weights must
     be the run's. `accepted`: tolerances of a Choice, for the advice of report, PDF and slides.
+    `hooks` are told how many charts are drawn.
     """
     writers = writers_of(run)
     if wrong := [name for name in what if name not in writers]:
@@ -86,7 +89,8 @@ def export_run(
     if variant is not None:
         variant_row(run, variant)
     refuse_unsound(run)
-    to, order = Path(to).expanduser(), Order(run, show_offensive, variant, base, accepted or {})
+    to = Path(to).expanduser()
+    order = Order(run, show_offensive, variant, base, accepted or {}, hooks)
     if "checkpoint" in what:  # weights of two exports must never mix in one folder
         folder = to / order.checkpoint
         if folder.exists() and any(folder.iterdir()):
@@ -134,7 +138,9 @@ def _figures(order: Order, to: Path) -> None:
     from engine.report.figures import write_figures
 
     choice = default_choice(order.run, variant=order.variant)
-    write_figures(list(all_panels(order.run, choice)), to / "figures")
+    panels, charts = all_panels(order.run, choice), track_of(order.run).charts
+    expected = len(order.run.request["axes"]) * len(charts.of_axis) + len(charts.of_run)
+    write_figures(panels, to / "figures", order.hooks, expected)
 
 
 def _report(order: Order, to: Path) -> None:

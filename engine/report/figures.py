@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import html
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-import warnings
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
+from plotly.io.json import to_json_plotly
 from plotly.offline import get_plotlyjs
 
 from engine.core.errors import PruneAuditError
+from engine.core.files import EVERY
 from engine.core.text import visible
-from engine.core.types import digest_of
+from engine.core.types import Event, Hooks, digest_of
 from engine.report.charts.panel import CONFIG, Panel
 from engine.report.palette import theme
 
@@ -68,26 +71,6 @@ def figure_html(panel: Panel, plotlyjs: bool | str = True) -> bytes:
     ).encode()
 
 
-def figure_image(
-    panel: Panel, kind: str = "svg", width: int = WIDTH, height: int | None = None
-) -> bytes:
-    """SVG or PNG bytes, drawn by a local Chromium or Chrome; pixels, the figure's own height where
-    none is given. PruneAuditError where there is no browser, or no figure."""
-    figure = panel.whole()
-    if figure is None:
-        raise PruneAuditError(f"{panel.question} has no chart: {panel.said}")
-    need_browser()
-    painted = type(figure)(figure).update_layout(paper_bgcolor=theme(False).paper)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # kaleido tells about options it does not use
-            return painted.to_image(
-                format=kind, width=width, height=height, scale=2 if kind == "png" else 1
-            )
-    except Exception as error:  # kaleido raises many types of error; a person needs one sentence
-        raise PruneAuditError(f"The browser could not draw the chart as {kind}: {error}") from error
-
-
 def find_browser() -> str | None:
     """Path of a local Chromium or Chrome, None where there is none."""
     own = os.environ.get("BROWSER_PATH")
@@ -112,73 +95,101 @@ def need_browser() -> str:
     return found
 
 
-def write_figures(panels: Sequence[tuple[str, Panel]], folder: Path) -> list[Path]:
+Drawn = Future[tuple[bytes, bytes]]
+"""A chart under way: its SVG, and its PNG of twice the size."""
+_DRAW = """async (figure, width, height) => {
+  height ||= figure.layout.height || 500;
+  const svg = await Plotly.toImage(figure, {format: 'svg', width, height, imageDataOnly: true});
+  const image = Object.assign(new Image(), {src: 'data:image/svg+xml,' + encodeURIComponent(svg)});
+  await image.decode();
+  const canvas = document.createElement('canvas');
+  [canvas.width, canvas.height] = [2 * width, 2 * height];
+  canvas.getContext('2d').drawImage(image, 0, 0, canvas.width, canvas.height);
+  return [svg, canvas.toDataURL('image/png').split(',')[1]];
+}"""
+
+
+def write_figures(
+    panels: Iterable[tuple[str, Panel]],
+    folder: Path,
+    hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
+    expected: int = 0,
+) -> None:
     """Every panel with a chart as HTML (sharing one plotly.min.js), SVG and PNG; without a browser
-    a note says so."""
+    a note says so. Charts are drawn while the next panels are made; `expected`: how many panels the
+    hooks are told of. PruneAuditError where a chart cannot be drawn."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = [folder / PLOTLY]
-    written[0].write_text(get_plotlyjs(), encoding="utf-8")
-    named = [(f"{axis}-{panel.key}" if axis else panel.key, panel) for axis, panel in panels]
-    drawn = [(name, panel) for name, panel in named if panel.has_chart]
-    for name, panel in drawn:
-        written.append(folder / f"{_safe(name)}.html")
-        written[-1].write_bytes(figure_html(panel, plotlyjs="directory"))
-    try:
-        need_browser()
-    except PruneAuditError as error:
-        note = folder / "NO-IMAGES.txt"
-        note.write_text(f"{error}\n", encoding="utf-8")
-        return [*written, note]
-    return written + _write_images(drawn, folder)
+    (folder / PLOTLY).write_text(get_plotlyjs(), "utf-8")
+    made, draw, under_way = 0, None, dict[Path, Drawn]()
 
+    def tell(total: int) -> None:
+        hooks.check()
+        done = made - sum(not chart.done() for chart in under_way.values())
+        hooks.report(Event("charts", done, total, f"{done} of {total}"))
 
-TABS = 2
-"""Charts that are drawn beside each other."""
-
-
-def _write_images(drawn: Sequence[tuple[str, Panel]], folder: Path) -> list[Path]:
-    """All in one browser, whose pages load plotly once: kaleido loads it again after each image,
-    which takes longer than drawing. PruneAuditError where one cannot be drawn."""
-    import kaleido
-
-    class Browser(kaleido.Kaleido):
-        async def _return_kaleido_tab(self, tab: Any) -> None:
-            await self.tabs_ready.put(tab)
-
-    async def draw() -> None:
-        async with Browser(n=TABS, mathjax=False) as browser:
-            await browser.write_fig_from_object(wanted, cancel_on_error=True)
-
-    written, wanted = [], []
-    for name, panel in drawn:
-        figure = panel.whole()
-        if figure is None:
-            continue
-        spec = figure.to_plotly_json()
-        spec["layout"]["paper_bgcolor"] = theme(False).paper
-        for kind, scale in (("svg", 1), ("png", 2)):
-            written.append(folder / f"{_safe(name)}.{kind}")
-            opts = {"format": kind, "width": WIDTH, "scale": scale}
-            wanted.append({"fig": spec, "path": written[-1], "opts": opts})
-    try:
-        with ThreadPoolExecutor(1) as thread:  # a notebook's own loop may be running in this one
-            thread.submit(lambda: asyncio.run(draw())).result()
-    except Exception as error:  # kaleido raises many types of error; a person needs one sentence
-        raise PruneAuditError(f"The browser could not draw the charts: {error}") from error
-    return written
+    with ExitStack() as until:
+        try:
+            draw = until.enter_context(drawing())
+        except PruneAuditError as error:
+            (folder / "NO-IMAGES.txt").write_text(f"{error}\n", "utf-8")
+        for made, (axis, panel) in enumerate(panels, start=1):
+            panel = replace(panel, figure=panel.whole(), parts=())
+            page = folder / f"{_safe(f'{axis}-{panel.key}' if axis else panel.key)}.html"
+            if panel.figure is not None:
+                page.write_bytes(figure_html(panel, "directory"))
+                if draw:
+                    under_way[page] = draw(panel.figure)
+            tell(max(made, expected))
+        for page, chart in under_way.items():
+            while wait([chart], EVERY).not_done:
+                tell(made)
+            for kind, image in zip((".svg", ".png"), chart.result(), strict=True):
+                page.with_suffix(kind).write_bytes(image)
 
 
 @contextmanager
-def one_browser() -> Iterator[None]:
-    """Within it one browser draws every image: starting it takes longer than drawing."""
+def drawing() -> Iterator[Callable[..., Drawn]]:
+    """Within it one browser draws every chart beside the caller, whose page loads plotly once:
+    (figure, width, height) in pixels, the figure's own height where none is given -> Drawn.
+    PruneAuditError where there is no browser; of a chart, where it cannot be drawn."""
     import kaleido
 
     need_browser()
-    kaleido.start_sync_server(n=1, silence_warnings=True, mathjax=False)
+    browser, loop = kaleido.Kaleido(mathjax=False), asyncio.Runner()
+    thread = ThreadPoolExecutor(1)  # a notebook's own loop may be running in this one
+    opened, under_way = thread.submit(lambda: loop.run(browser.open())), list[Drawn]()
+
+    def drawn(figure: go.Figure, width: int = WIDTH, height: int = 0) -> tuple[bytes, bytes]:
+        spec = figure.to_plotly_json()
+        spec["layout"]["paper_bgcolor"] = theme(False).paper
+        call = f"({_DRAW})({to_json_plotly(spec)}, {width}, {height})"
+        asked = {"expression": call, "awaitPromise": True, "returnByValue": True}
+        try:
+            opened.result()
+            (tab,) = browser.tabs.values()
+            told = loop.run(tab.send_command("Runtime.evaluate", asked))
+            svg, png = told["result"]["result"]["value"]
+        except (
+            Exception
+        ) as error:  # browsers raise many types of error; a person needs one sentence
+            raise PruneAuditError(f"The browser could not draw a chart: {error}") from error
+        return svg.encode(), base64.b64decode(png)
+
+    def draw(*asked: Any) -> Drawn:
+        under_way.append(thread.submit(drawn, *asked))
+        return under_way[-1]
+
+    def close() -> None:
+        loop.run(browser.close())
+        loop.close()
+
     try:
-        yield
+        yield draw
     finally:
-        kaleido.stop_sync_server(silence_warnings=True)
+        for chart in under_way:
+            chart.cancel()
+        thread.submit(close)
+        thread.shutdown(wait=False)
 
 
 def _safe(name: str) -> str:

@@ -20,7 +20,7 @@ from engine.report.charts import lookup
 from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice, Panel
 from engine.report.charts.what_was_cut import before_after, what_was_cut
-from engine.report.figures import figure_image, larger, one_browser
+from engine.report.figures import drawing, larger
 from engine.report.tracks import track_of
 from engine.report.verdict import advice
 from engine.store.runs import Run
@@ -202,12 +202,13 @@ def slides(run: Run, choice: Choice) -> bytes:
     deck = Presentation()
     deck.slide_width, deck.slide_height = Inches(WIDE), Inches(HIGH)
     deck.core_properties.title = _said(lookup.title_of(run))
-    with one_browser():
+    with drawing() as draw:
         for name in TITLES:
             told = step(run, choice, name)
             _slide(
                 deck.slides.add_slide(deck.slide_layouts[5]),
                 told,
+                draw,
                 f"{track_of(run).nouns.about.capitalize()}. Audit {run.id} of {run.model['name']}.",
             )
     written = io.BytesIO()
@@ -215,7 +216,7 @@ def slides(run: Run, choice: Choice) -> bytes:
     return written.getvalue()
 
 
-def _slide(slide: Any, told: Step, source: str) -> None:
+def _slide(slide: Any, told: Step, draw: Any, source: str) -> None:
     from pptx.util import Inches, Pt
 
     title, width = slide.shapes.title, Inches(ROOM[0])
@@ -225,7 +226,7 @@ def _slide(slide: Any, told: Step, source: str) -> None:
     _write(box.text_frame, told.sentence, Pt(28), bold=True)
     notes = [told.sentence, told.footnote]
     if told.picture is not None and told.picture.has_chart:
-        _slides_picture(slide, told.picture)
+        _slides_picture(slide, told.picture, draw)
         notes += [told.picture.answer, told.picture.mind, told.picture.caveat]
     slide.notes_slide.notes_text_frame.text = _said("\n".join(filter(None, [*notes, source])))
 
@@ -241,14 +242,12 @@ def _write(frame: Any, text: str, size: Any, bold: bool = False) -> None:
     paragraph.font.size, paragraph.font.bold = size, bold
 
 
-def _slides_picture(slide: Any, panel: Panel) -> None:
+def _slides_picture(slide: Any, panel: Panel, draw: Any) -> None:
     """The chart as large as there is room for, named by its answer."""
     from pptx.util import Inches
 
     wide, room = (round(PIXELS * side) for side in ROOM)
-    figure = larger(panel.whole(), LARGER)
-    drawn = replace(panel, figure=figure, parts=())
-    image = io.BytesIO(figure_image(drawn, "png", wide, room))
+    image = io.BytesIO(draw(larger(panel.whole(), LARGER), wide, room).result()[1])
     shape = slide.shapes.add_picture(image, Inches(LEFT), Inches(2.3), height=Inches(ROOM[1]))
     shape._element.nvPicPr.cNvPr.set("descr", _said(f"{panel.question} {panel.answer}"))
 

@@ -9,8 +9,9 @@ import logging
 import math
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -223,29 +224,25 @@ _log = logging.getLogger("pruneaudit")
 
 @dataclass
 class Work:
-    """One question under way: what it was last told, what speaks against it."""
+    """Work under way: what it was last told, what speaks against it, what came out."""
 
     event: Event | None = None
     faults: tuple[Fault, ...] = ()
     message: str = ""
+    value: Any = None
     over: threading.Event = dataclasses.field(default_factory=threading.Event)
-    _stop: threading.Event = dataclasses.field(default_factory=threading.Event)
+    stop: threading.Event = dataclasses.field(default_factory=threading.Event)
 
     @property
     def running(self) -> bool:
         return not self.over.is_set()
 
-    def cancel(self) -> None:
-        """Ask it to stop; it does so at its next batch."""
-        self._stop.set()
-
-    def ask(self, name: str, given: Values) -> None:
-        """Ask and wait, in a thread of its own."""
+    def do(self, act: Callable[[Hooks], Any]) -> None:
+        """Do it and wait, in a thread of its own."""
         try:
-            roots.refuse_outside(given)
-            client.ask(name, given, hooks=Hooks(self._told, self._check))
+            self.value = act(Hooks(partial(setattr, self, "event"), self._check))
         except Cancelled:
-            self.message = "Cancelled. What was finished is kept; measure again to go on."
+            self.message = "Cancelled. What was measured is kept. Ask again to go on."
         except RequestError as error:
             self.faults = error.faults
         except PruneAuditError as error:
@@ -258,11 +255,8 @@ class Work:
         finally:
             self.over.set()
 
-    def _told(self, event: Event) -> None:
-        self.event = event
-
     def _check(self) -> None:
-        if self._stop.is_set():
+        if self.stop.is_set():
             raise Cancelled
 
 
@@ -279,10 +273,31 @@ def work_of(name: str, given: Values) -> Work | None:
     return WORKS.get(_key(name, given))
 
 
-def begin(name: str, given: Values) -> None:
-    """Ask, unless the same is being asked now."""
+def begin(name: str, given: Values, act: Callable[[Hooks], Any] | None = None) -> None:
+    """Ask, or do what `act` says, unless the same is under way now."""
     known = work_of(name, given)
     if known and known.running:
         return
     work = WORKS[_key(name, given)] = Work()
-    threading.Thread(target=work.ask, args=(name, given), daemon=True).start()
+    for one in WORKS.values():  # charts that were drawn before, which are large
+        one.value = None
+    act = act or partial(asked, name, given)
+    threading.Thread(target=work.do, args=(act,), daemon=True).start()
+
+
+def asked(name: str, given: Values, hooks: Hooks) -> None:
+    roots.refuse_outside(given)
+    client.ask(name, given, hooks=hooks)
+
+
+def watched(work: Work, which: tuple[str, ...], before: str) -> None:
+    """How far it is, redrawn until it is over; then the whole page, which finds what came out."""
+
+    @st.fragment(run_every=EVERY / 3)
+    def look() -> None:
+        if not work.running:
+            st.rerun()
+        progress(work.event, before)
+        button("Cancel", which, work.stop.set, icon="stop")
+
+    look()

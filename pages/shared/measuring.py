@@ -26,8 +26,6 @@ from pages.shared.controls import button, fold, select
 from pages.shared.safe import boundary, escaped, plain, show_errors
 
 ASK = "measure"
-EVERY = 0.5
-"""Seconds between two looks."""
 NOTHING = "What was measured so far allows no prediction here. It can be measured."
 KNOWN = 60.0
 """Seconds below which what an audit took says nothing: its parts were found."""
@@ -109,7 +107,7 @@ def measure(
     given = growth.to_dict()
     work = jobs.work_of(ASK, given)
     if work and work.running:
-        _watch(growth)
+        jobs.watched(work, ("stop", growth.run), "Starting the engine")
         return
     about = "" if math.isnan(seconds) else f" (about {words.duration(seconds + start_takes())})"
     against = list(map(str, absent(run))) if run else []
@@ -133,20 +131,6 @@ def measure(
         show_errors(map(str, work.faults))
         if work.message:
             st.warning(plain(work.message), icon=":material/info:")
-
-
-def _watch(growth: Growth) -> None:
-    """Progress, redrawn until it is over; then the whole page, which finds what was measured."""
-
-    @st.fragment(run_every=EVERY)
-    def look() -> None:
-        work = jobs.work_of(ASK, growth.to_dict())
-        if work is None or not work.running:
-            st.rerun()
-        jobs.progress(work.event, "Starting the engine")
-        button("Cancel", ("stop", growth.run), work.cancel, icon="stop")
-
-    look()
 
 
 def benchmarks(run: KeptRun, choice: Choice) -> None:

@@ -244,5 +244,5 @@ def test_a_fault_of_the_export_leaves_the_rest_of_the_page(page, address):
     page.get_by_role("button", name="Write checkpoint").click()
     page.get_by_test_id("stAlert").first.wait_for()
     settled(page, "Export")
-    for name in ("Download mask", "Download tables", "Download charts", "Download report"):
+    for name in ("Download mask", "Download tables", "Draw charts", "Download report"):
         assert page.get_by_role("button", name=name, exact=True).count() == 1, name
