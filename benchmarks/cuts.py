@@ -22,6 +22,7 @@ import pandas as pd
 
 from benchmarks.report import Measure, parser, show
 from engine.audit.session import Local
+from engine.core.errors import PruneAuditError
 from engine.core.types import Hooks
 from engine.core.words import axis_name, method_name
 from engine.stats.clustered import Student
@@ -57,12 +58,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = options.parse_args(arguments)
     audited = REQUEST
     if asked.run:
-        run = find_run(asked.run, [Store(default_root()), Store(EMBEDDED, read_only=True)])
-        audited = planned(run).request
+        stores = [Store(default_root()), Store(EMBEDDED, read_only=True)]
+        try:
+            audited = planned(find_run(asked.run, stores)).request
+        except PruneAuditError as error:
+            options.error(str(error))
     names = asked.method or METHODS
     audited = replace(audited, methods=("fasp", *names), axes=audited.axes[: asked.axes])
     tried = names, asked.share or SHARES
     rows = [row for seed in range(asked.seeds) for row in _tried(audited, seed, *tried)]
+    if not rows:
+        options.error("No axis has ranked heads, so no set was compared.")
     return show([*_measures(pd.DataFrame(rows))], asked.json)
 
 

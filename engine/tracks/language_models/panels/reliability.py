@@ -344,7 +344,7 @@ def transferred(run: Run, choice: Choice) -> Panel:
     table = table.drop(columns=["null_low", "null_high"]).reset_index(drop=True)
     said = hovers(table, "place where change", where=str)
     title = f"change of bias of {axis}, % of the uncut model's"
-    labels = {name: wrapped(plain(name)) for name in rows["place"]}
+    labels = {name: wrapped(name, 32) for name in rows["place"]}
     looks = looks_of(choice, PLACES)
     table = table.assign(hover=said)
     figure = dots(choice, table, "change", labels, looks, title, row="place", by="where", named=str)
