@@ -24,7 +24,7 @@ from pages.shared.cache import KeptRun
 from pages.shared.controls import accepted, button, capital, choose, select
 from pages.shared.frame import draw_page, heading, need_run
 from pages.shared.roots import refuse_target
-from pages.shared.safe import boundary, plain, visible
+from pages.shared.safe import boundary, plain, show_errors, visible
 
 PARTS = {
     "tables": (
@@ -137,6 +137,8 @@ def _drawn(run: KeptRun) -> bytes | None:
         make = lambda hooks: _made(run, "figures", hooks=hooks)  # noqa: E731
         button("Draw charts", key, jobs.begin, *asked, make, icon="brush")
         if work:
+            show_errors(map(str, work.faults))
+        if work and work.message:
             st.warning(plain(work.message), icon=":material/info:")
     return work.value if work else None
 

@@ -95,6 +95,8 @@ def need_browser() -> str:
     return found
 
 
+PATIENCE = 60
+"""Seconds for one chart: a browser that has died gives no answer."""
 Drawn = Future[tuple[bytes, bytes]]
 """A chart under way: its SVG, and its PNG of twice the size."""
 _DRAW = """async (figure, width, height) => {
@@ -167,11 +169,12 @@ def drawing() -> Iterator[Callable[..., Drawn]]:
         try:
             opened.result()
             (tab,) = browser.tabs.values()
-            told = loop.run(tab.send_command("Runtime.evaluate", asked))
-            svg, png = told["result"]["result"]["value"]
-        except (
-            Exception
-        ) as error:  # browsers raise many types of error; a person needs one sentence
+            sent = tab.send_command("Runtime.evaluate", asked)
+            told = loop.run(asyncio.wait_for(sent, PATIENCE))["result"]
+            if wrong := told.get("exceptionDetails"):
+                raise ValueError(wrong["exception"].get("description", wrong["text"]))
+            svg, png = told["result"]["value"]
+        except (Exception, asyncio.CancelledError) as error:  # of many types: one sentence
             raise PruneAuditError(f"The browser could not draw a chart: {error}") from error
         return svg.encode(), base64.b64decode(png)
 
@@ -180,7 +183,7 @@ def drawing() -> Iterator[Callable[..., Drawn]]:
         return under_way[-1]
 
     def close() -> None:
-        loop.run(browser.close())
+        loop.run(asyncio.wait_for(browser.close(), PATIENCE))
         loop.close()
 
     try:

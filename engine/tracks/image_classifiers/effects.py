@@ -70,10 +70,10 @@ def effects_on(run: Run, axis: str, group: str | None = None) -> pd.DataFrame:
 
 
 def effects_said(run: Run, axis: str) -> str:
-    """Which filters clearly harm or help which groups of an axis, the worst first."""
+    """Which filters clearly change what for which groups of an axis, the worst first."""
     table = effects_on(run, axis)
     clear, tested, parts = table[table["clear"]], table["unit"].nunique(), []
-    signs = {"harm": clear[clear["value"] < 0], "help": clear[clear["value"] > 0][::-1]}
+    signs = {"lower": clear[clear["value"] < 0], "raise": clear[clear["value"] > 0][::-1]}
     for verb, rows in signs.items():
         first = rows.drop_duplicates("unit").head(NAMED)
         named = phrasing.listing(
@@ -82,11 +82,13 @@ def effects_said(run: Run, axis: str) -> str:
             for row in first.itertuples()
         )
         count = f"{rows['unit'].nunique()} of {tested} filters clearly {verb}"
-        parts.append(f"Cut alone, {count} a subgroup of {words.axis_name(axis)}.")
-        parts += [f"Most of all {named}."] if named else []
+        what = "the log-probability of the right class for a subgroup"
+        parts.append(f"Cut alone, {count} {what} of {words.axis_name(axis)}.")
+        parts += [f"Most of all, in nats: {named}."] if named else []
     tests = f"{tested} filters times {phrasing.count(table['group'].nunique(), 'subgroup')}"
     parts.append(
-        f"Tested were {tests}; of all that are named {phrasing.percent(CLEAR)} may be chance."
+        f"Tested were {tests}; of all that are counted {phrasing.percent(CLEAR)} may be chance."
+        " Effects of those named look too large: they were picked for it."
     )
     return said(run, " ".join(parts))
 
@@ -232,7 +234,8 @@ def ahead_of_set(run: Run, choice: Choice, units: Units) -> Ahead | None:
     told = (
         f"The prediction for {phrasing.count(len(units), 'filter')} off is the sum of what each"
         f" does alone. In {sets} random sets sums missed"
-        f" {lookup.reading(run, choice).quality.name} {numbers}."
+        f" {lookup.reading(run, choice).quality.name} {numbers}. All is of test images: they are no"
+        " independent check of a set that is chosen by it."
     )
     columns = {"cut": json.dumps(mask.to_dict()), "achieved": np.nan, "flops": np.nan}
     return foretold(run, mask, units, guesses, columns, said(run, told))

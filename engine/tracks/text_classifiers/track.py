@@ -22,6 +22,7 @@ from engine.report.charts import (
     metric_curve,
     pareto,
 )
+from engine.report.charts.classifier_lookup import repeats
 from engine.report.charts.panel import Choice, Panel
 from engine.report.classifier_track import (
     PARTS,
@@ -117,7 +118,9 @@ def more(run: Run, choice: Choice, variant: Values) -> str:
     if row is None:
         return always
     if row["state"] not in TICKET:
-        doubt = "" if row["state"] == LOST or few_seeds(run) else own.SAME_MODELS
+        doubt = (
+            "" if row["state"] == LOST or repeats(run) < 2 else few_seeds(run) or own.SAME_MODELS
+        )
         return f"{doubt} {always}".strip()
     lost = [words.quoted(group) for group in lost_groups(run, variant, choice.measured)]
     alone = f", but not for {in_words.names(lost)} alone" if lost else ""

@@ -132,7 +132,9 @@ def test_pages_measure_what_filters_do_and_show_and_predict_it(grown, tmp_path, 
     at.selectbox(key="effect").set_value("3").run()
     assert_calm(at)
     assert "What does each filter do to 3 when it is cut alone?" in words_of(at)
-    assert "clearly harm a subgroup of" in html_of(at) + words_of(at)
+    assert "clearly lower the log-probability of the right class for a subgroup of" in html_of(
+        at
+    ) + words_of(at)
     at = opened("bench", before.id, off="conv1.0-1")
     assert_calm(at)
     assert "is the sum of what each does alone" in html_of(at)

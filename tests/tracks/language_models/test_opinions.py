@@ -149,7 +149,7 @@ def test_the_words_for_groups_alone_are_shown_by_every_judge(audited, store, mon
 
 def test_without_another_judge_the_charts_say_how_to_ask_one(audited):
     assert (
-        "The page Reliability can ask another one" in judges(audited.run, CHOICE).answer
+        "Only the audit's own judge has read" in judges(audited.run, CHOICE).answer
         and not judges(audited.run, CHOICE).has_chart
     )
 
