@@ -101,6 +101,9 @@ def growth_of_words(args: argparse.Namespace, run: Run) -> Growth:
     }
     if args.judge is None and args.judge_label:
         raise refusal("--judge-label", "goes with --judge only.", "Leave it out.")
+    if (args.judge is not None or args.benchmark or args.effects) and (args.method or args.name):
+        word = "--method" if args.method else "--name"
+        raise refusal(word, "goes with heads or filters that are cut.", "Leave it out.")
     if args.judge is not None:
         return _by_judge(args, same)
     if args.benchmark:

@@ -242,7 +242,7 @@ class Work:
         try:
             self.value = act(Hooks(partial(setattr, self, "event"), self._check))
         except Cancelled:
-            self.message = "Cancelled. What was measured is kept. Ask again to go on."
+            self.message = "Cancelled. Finished measurements are kept. Ask again to go on."
         except RequestError as error:
             self.faults = error.faults
         except PruneAuditError as error:

@@ -72,20 +72,23 @@ def effects_on(run: Run, axis: str, group: str | None = None) -> pd.DataFrame:
 def effects_said(run: Run, axis: str) -> str:
     """Which filters clearly change what for which groups of an axis, the worst first."""
     table = effects_on(run, axis)
+    if table["q"].isna().all():
+        return said(run, f"Too few images of each subgroup of {words.axis_name(axis)} to tell.")
     clear, tested, parts = table[table["clear"]], table["unit"].nunique(), []
     signs = {"lower": clear[clear["value"] < 0], "raise": clear[clear["value"] > 0][::-1]}
     for verb, rows in signs.items():
         first = rows.drop_duplicates("unit").head(NAMED)
         named = phrasing.listing(
-            f"{filter_name(run, row.unit)} ({words.group_name(row.group)}"
+            f"{filter_name(run, row.unit)} ({words.group_name(row.group) or 'all images'}"
             f" {phrasing.signed(row.value)}, {phrasing.span(row.low, row.high)})"
             for row in first.itertuples()
         )
         count = f"{rows['unit'].nunique()} of {tested} filters clearly {verb}"
-        what = "the log-probability of the right class for a subgroup"
-        parts.append(f"Cut alone, {count} {what} of {words.axis_name(axis)}.")
+        whom = f"a subgroup of {words.axis_name(axis)}" if axis else "all images"
+        parts.append(f"Cut alone, {count} the log-probability of the right class for {whom}.")
         parts += [f"Most of all, in nats: {named}."] if named else []
-    tests = f"{tested} filters times {phrasing.count(table['group'].nunique(), 'subgroup')}"
+    groups = f" times {phrasing.count(table['group'].nunique(), 'subgroup')}" if axis else ""
+    tests = f"{tested} filters{groups}"
     parts.append(
         f"Tested were {tests}; of all that are counted {phrasing.percent(CLEAR)} may be chance."
         " Effects of those named look too large: they were picked for it."

@@ -85,7 +85,7 @@ def effect_map(run: Run, choice: Choice, trial: int = 0, group: str = "") -> Pan
         kept=True if kept.empty else kept.sort_values("unit")["kept"].to_numpy(),
     )
     end = float(rows["value"].abs().quantile(0.98)) or float(rows["value"].abs().max()) or 1.0
-    ticks = ["helps", f"harms, {phrasing.signed(-end)} or more"]
+    ticks = ["raised", f"lowered, {phrasing.signed(-end)} or more"]
     said = [
         f"log-probability {phrasing.signed(row.value)} ({phrasing.span(row.low, row.high)})"
         f"{'' if row.clear else ', no clear change'}"
@@ -99,7 +99,7 @@ def effect_map(run: Run, choice: Choice, trial: int = 0, group: str = "") -> Pan
     return Panel(
         "filter_effects",
         question,
-        effects_said(run, choice.measured),
+        effects_said(run, choice.measured if group else ""),
         _figure(
             choice,
             table,
