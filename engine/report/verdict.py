@@ -199,9 +199,10 @@ def tolerances_said(run: Run, choice: Choice) -> tuple[str, dict[str, str]]:
 def _ruled_out(view: View) -> str:
     """What is ruled out, and who is not judged."""
     group, quality = view.reading.group, view.reading.quality
+    of = "" if quality.name == group.name else f" in {quality.name}"
     said = (
         f"The data rule out a {_way(group)} of {view.choice.tolerance:g} in {group.name} for any"
-        f" group, or of {in_words.per_cent(view.choice.quality_tolerance)} in {quality.name}"
+        f" group, or of {in_words.per_cent(view.choice.quality_tolerance)}{of}"
         f" overall (error rate {in_words.per_cent(ERROR)})."
     )
     few = len(view.groups()) - len(view.groups(known="delta"))
@@ -481,7 +482,7 @@ def _meaning(view: View, sentence: str) -> Iterator[str]:
     is_better = kind_of(view, view.reading.harm, row) == "better"
     if is_better and not view.is_dense and who.best_pays:
         partly, too = ("partly ", " too") if who.better else ("", ", and no group clearly gained")
-        yield f"That is {partly}levelling down: the best-off group got worse{too}."
+        yield f"The best-off group got worse{too}: {partly}levelling down."
 
 
 def _of_groups(view: View, who: Moved, sentence: str) -> Iterator[str]:

@@ -122,7 +122,8 @@ def _said(found: Flips, row: Values) -> str:
     else:
         way = "clearly for the worse" if row["net"] > 0 else "clearly for the better"
         clear = way if row["p"] < MISSED else "no clear direction"
-        said = f"O{of[1:]}, {row['bad']:,} {found.bad} and {row['good']:,} {found.good}: {clear}"
+        good = found.good.removeprefix("became ")
+        said = f"O{of[1:]}, {row['bad']:,} {found.bad} and {row['good']:,} {good}: {clear}"
     if np.isfinite(row["churn"]):
         said += f"; the uncut model, {found.again}, would flip {round(row['churn'] * row['n']):,}"
     return f"{said}."

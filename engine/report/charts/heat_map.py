@@ -218,8 +218,17 @@ def table_map(
     look = {"x": across, "y": down, "zmin": bounds[0], "zmax": bounds[1], "showscale": False}
     hovers = [[hover for _, hover in row] for row in cells_said]
     cells(figure, values, colours, **look, text=hovers, hovertemplate=HOVER)
-    for y, x in itertools.product(*shape):
-        write(figure, choice, x, y, cells_said[y][x][0], abs(values[y][x]) > strong, 12)
+    inks = choice.theme.ink, ON_STRONG[choice.dark]  # on a weak colour, on a strong one
+    figure.layout.annotations = [
+        {
+            "x": x,
+            "y": y,
+            "text": cells_said[y][x][0],
+            "showarrow": False,
+            "font": {"size": 12, "color": inks[int(abs(values[y][x]) > strong)]},
+        }
+        for y, x in itertools.product(*shape)
+    ]
     axis = {"showline": False, "showgrid": False}
     figure.update_yaxes(tickvals=down, ticktext=list(rows), autorange="reversed", **axis)
     figure.update_xaxes(tickvals=across, ticktext=list(columns), side="top", **axis)
@@ -249,16 +258,6 @@ def matrix_figure(
     ]
     labels, strong = [wrapped(name, 12) for name in names], 0.6 if low < 0 else 0.72
     return table_map(choice, values, labels, labels, said, (low, high), strong)
-
-
-def write(
-    figure: go.Figure, choice: Choice, x: float, y: float, text: str, strong: bool, size: int
-) -> None:
-    """A text in a cell, readable on a strong or a weak colour."""
-    colour = ON_STRONG[choice.dark] if strong else choice.theme.ink
-    figure.add_annotation(
-        x=x, y=y, text=text, showarrow=False, font={"size": size, "color": colour}
-    )
 
 
 # A map between the tokens of a text, such as the attention of one head, with the tokens named at

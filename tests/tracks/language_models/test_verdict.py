@@ -90,7 +90,7 @@ def test_levelling_down_is_named_and_partly_so(base, tmp_path):
         " bias by gender and sex by 30 %."
     )
     assert said.meaning.endswith(
-        "That is levelling down: the best-off group got worse, and no group clearly gained."
+        "The best-off group got worse, and no group clearly gained: levelling down."
     )
     run, choice, names = told(base, tmp_path / "b", fell, [(0.8, -0.2, -0.3, -0.1), worse[1]])
     assert "partly levelling down" in verdict(run, choice).meaning
