@@ -15,7 +15,7 @@ from engine.core.types import Values, at_level
 from engine.report import phrasing
 from engine.report.charts import cost, lookup
 from engine.report.charts.classifier_lookup import trials_said
-from engine.report.charts.kinds import add_series, heading, lines
+from engine.report.charts.kinds import add_series, heading, lines, null_band, remark
 from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.report.palette import Look
 from engine.report.schema import hovers, readable
@@ -207,7 +207,7 @@ def fair_curve(run: Run, choice: Choice, family: str = "main") -> Panel:
         if _has(table, measure)
     )
     names = _methods(table)
-    parts += (_legend(run, choice, names),)
+    parts += (_legend(run, choice, names, bool(table["null_high"].notna().any())),)
     first = table[table["metric"] == f"{_quality(choice)}_gap"]["n"].dropna()
     counted = int(first.max()) if len(first) else int(table["n"].max())
     bars = " Bars of the chosen method only; the table has all of them." if len(names) > FEW else ""
@@ -308,7 +308,7 @@ def _column(run: Run, choice: Choice, table: pd.DataFrame, measure: Measure) -> 
     return figure
 
 
-def _legend(run: Run, choice: Choice, methods: list[str]) -> go.Figure:
+def _legend(run: Run, choice: Choice, methods: list[str], has_null: bool) -> go.Figure:
     """The legend of all charts, as one beside them: a narrow column has no room for it."""
     figure = blank(choice, HEIGHT)
     for place, method in enumerate([*methods, "dense"]):
@@ -321,8 +321,13 @@ def _legend(run: Run, choice: Choice, methods: list[str]) -> go.Figure:
         text = f"<b>{name}</b>" if method == choice.method else name
         where = {"x": 0.16, "y": place, "xanchor": "left", "yanchor": "middle"}
         figure.add_annotation(text=text, font={"size": 13}, showarrow=False, **where)
+    if has_null:
+        place = len(methods) + 1.5
+        null_band(figure, choice, [0.0, 0.12], [place + 0.3] * 2, [place - 0.3] * 2)
+        text = "null band: what<br>chance alone would give"
+        remark(figure, choice, text, x=0.16, y=place, xanchor="left", align="left")
     figure.update_xaxes(visible=False, range=[-0.01, 1])
-    figure.update_yaxes(visible=False, range=[max(len(methods), 9) + 0.6, -0.8])
+    figure.update_yaxes(visible=False, range=[max(len(methods) + 2 * has_null, 9) + 0.6, -0.8])
     heading(figure, "Methods")
     figure.update_layout(margin={"t": 30}, showlegend=False)
     return figure
