@@ -75,42 +75,66 @@ def scales_of(request: type) -> dict[str, Scale]:
 
 
 def fit(request: Any, seconds: float, store: Store, hooks: Hooks = Hooks()) -> Fitted:  # noqa: B008
-    """The request with as many prompts and as much text as `seconds` allow, tries included.
+    """The request with as many prompts and as much text as `seconds` allow, tries included. Where
+    that would leave fewer than are enough, repeats go first.
 
     RequestError where even the fewest take longer, or nothing can be told in time.
     """
     start, scales = time.monotonic(), scales_of(type(request))
     most = {name: scale.most(request) for name, scale in scales.items()}
     asked = {name: min(getattr(request, name) or n, n) for name, n in most.items()}
-    lowest = min(1.0, *(scale.fewest / asked[name] for name, scale in scales.items()))
-    tries: dict[float, float] = {}
     patience = max(PATIENCE, seconds / 4)  # a large model on a busy machine begins slowly
-    share, room = 1.0, seconds
-    while len(tries) < TRIES and share not in tries:
-        trial = replace(request, **_amounts(asked, scales, share))
-        took = forecast(trial, store, hooks, patience)
-        if took is None:
-            what = f"{duration(patience)} of trying were too short to tell how long it takes."
-            raise refusal("within", what, "Ask without a time, or for a smaller model.")
-        tries[share] = took
-        room = seconds - (time.monotonic() - start)
-        if took > room and share <= lowest or room <= 0:
-            raise _too_short(scales, took)
-        if took > room or (share < 1.0 and took < LEAST * room):
-            share = min(max(_share(tries, AIM * room), lowest), 1.0)
-    changed = _amounts(asked, scales, share)
-    took = tries.get(share, AIM * room)
-    said = _said(scales, changed, took, tries)
-    return Fitted(replace(request, **changed), took, changed, said)
+    share, whole = 1.0, math.nan
+    for is_last in (False, True):
+        lowest = _lowest(asked, scales, is_last)
+        tries: dict[float, float] = {}
+        while len(tries) < TRIES and share not in tries:
+            trial = replace(request, **_amounts(asked, scales, share, is_last))
+            took = forecast(trial, store, hooks, patience)
+            if took is None:
+                what = f"{duration(patience)} of trying were too short to tell how long it takes."
+                raise refusal("within", what, "Ask without a time, or for a smaller model.")
+            tries[share], whole = took, took if math.isnan(whole) else whole
+            room = seconds - (time.monotonic() - start)
+            wanted = _share(tries, AIM * room)
+            if room <= 0:
+                raise _too_short(scales, took)
+            if took > room and (share <= lowest or wanted < lowest and not is_last):
+                break
+            if took > room or (share < 1.0 and took < LEAST * room):
+                share = min(max(wanted, lowest), 1.0)
+        else:
+            changed = _amounts(asked, scales, share, is_last)
+            took = tries.get(share, AIM * room)
+            return Fitted(
+                replace(request, **changed), took, changed, _said(scales, changed, took, whole)
+            )
+        share = lowest
+    raise _too_short(scales, took)
 
 
-def _amounts(asked: Mapping[str, int], scales: Mapping[str, Scale], share: float) -> dict[str, int]:
-    if share == 1.0:
-        return {}
-    return {
-        name: max(min(scales[name].fewest, most), math.floor(share * most))
-        for name, most in asked.items()
-    }
+def _floor(scale: Scale, is_last: bool) -> int:
+    return scale.fewest if is_last else max(scale.enough, scale.fewest)
+
+
+def _lowest(asked: Mapping[str, int], scales: Mapping[str, Scale], is_last: bool) -> float:
+    """The share of what was asked at which all that shrinks is at its least."""
+    floors = {name: _floor(scale, is_last) for name, scale in scales.items() if not scale.is_repeat}
+    return min(1.0, *(floor / asked[name] for name, floor in floors.items()))
+
+
+def _amounts(
+    asked: Mapping[str, int], scales: Mapping[str, Scale], share: float, is_last: bool
+) -> dict[str, int]:
+    """What changes: with `is_last` repeats are at their fewest."""
+    found = {}
+    for name, most in asked.items():
+        least = min(_floor(scales[name], is_last), most)
+        if scales[name].is_repeat:
+            found[name] = least if is_last else most
+        else:
+            found[name] = max(least, math.floor(share * most))
+    return {name: n for name, n in found.items() if n != asked[name]}
 
 
 def _share(tries: dict[float, float], seconds: float) -> float:
@@ -125,20 +149,27 @@ def _share(tries: dict[float, float], seconds: float) -> float:
 
 
 def _too_short(scales: Mapping[str, Scale], took: float) -> RequestError:
-    listed = " and ".join(f"{scale.fewest:,} {scale.word}" for scale in scales.values())
+    listed = _listed({name: scale.fewest for name, scale in scales.items()}, scales)
     what = f"is too short: even with {listed} the audit takes about {duration(took)}."
-    fix = "Give more time, or ask for fewer axes, methods, sparsities, seeds or controls."
+    fix = "Give more time, or ask for fewer axes, methods or sparsities."
     return refusal("within", what, fix)
 
 
+def _listed(amounts: Mapping[str, int], scales: Mapping[str, Scale]) -> str:
+    *first, last = (
+        f"{n:,} {scales[name].word}" if n else f"no {scales[name].word}"
+        for name, n in amounts.items()
+    )
+    return " and ".join(filter(None, (", ".join(first), last)))
+
+
 def _said(
-    scales: Mapping[str, Scale],
-    changed: Mapping[str, int],
-    took: float,
-    tries: Mapping[float, float],
+    scales: Mapping[str, Scale], changed: Mapping[str, int], took: float, whole: float
 ) -> str:
     if not changed:
         return f"The whole request takes about {duration(took)}."
-    listed = " and ".join(f"{n:,} {scales[name].word}" for name, n in changed.items())
-    whole = f"All that was asked for takes about {duration(tries[1.0])}."
-    return f"{whole} With {listed} it takes about {duration(took)}."
+    listed = _listed(changed, scales)
+    return (
+        f"All that was asked for takes about {duration(whole)}. With {listed} it takes about"
+        f" {duration(took)}."
+    )

@@ -61,6 +61,34 @@ def test_the_fewest_stay_and_a_time_too_short_for_them_is_refused(monkeypatch):
         fitting.fit(few, 400.0, None)
 
 
+@dataclass(frozen=True)
+class Repeated(Asked):
+    prompts: int | None = asked(
+        None, kind="integer", optional=True, scale=Scale(24, lambda request: 1000, "prompts", 120)
+    )
+    seeds: int = asked(3, scale=Scale(1, lambda request: request.seeds, "seed", is_repeat=True))
+    cuts: int = asked(20, scale=Scale(0, lambda request: request.cuts, "cuts", is_repeat=True))
+
+
+@pytest.mark.parametrize(
+    "seconds, prompts, seeds, cuts",
+    [(21_000, (200, 340), 3, 20), (900, (360, 900), 1, 0), (60, (24, 60), 1, 0)],
+)
+def test_repeats_go_before_prompts_are_too_few(monkeypatch, seconds, prompts, seeds, cuts):
+    """A prompt takes a second in each seed, for the model and every random cut."""
+
+    def forecast(request, store, hooks, patience):
+        return (request.prompts or 1000) * request.seeds * (1 + request.cuts)
+
+    monkeypatch.setattr(fitting, "forecast", forecast)
+    found = fitting.fit(Repeated(), seconds, None)
+    assert prompts[0] <= found.request.prompts <= prompts[1]
+    assert (found.request.seeds, found.request.cuts) == (seeds, cuts)
+    assert ("1 seed and no cuts" in found.said) == (seeds == 1)
+    with pytest.raises(RequestError, match="24 prompts, 1,000 tokens, 1 seed and no cuts"):
+        fitting.fit(Repeated(), 20, None)
+
+
 def test_a_model_that_tells_nothing_in_time_is_refused(monkeypatch):
     monkeypatch.setattr(fitting, "forecast", lambda *given: None)
     with pytest.raises(RequestError, match="too short to tell"):

@@ -341,6 +341,7 @@ class AuditRequest(Request):
         ),
         placeholder=f"{CONTROLS} beside FASP",
         quick=0,
+        scale=Scale(0, lambda request: request.n_controls, "random cuts", is_repeat=True),
         check=_control_faults,
     )
     estimator: str = asked(
@@ -376,6 +377,7 @@ class AuditRequest(Request):
         label="Seeds per prompt",
         quick=1,
         counted=("text per prompt", "texts per prompt"),
+        scale=Scale(1, lambda request: request.seeds, "text per prompt", is_repeat=True),
         help="how many decoding seeds",
     )
     stop_at: float | None = asked(
@@ -405,7 +407,7 @@ class AuditRequest(Request):
         label="Prompts per axis at most",
         placeholder="all of them",
         quick=60,
-        scale=Scale(24, lambda request: _prompts_per_axis(request), "prompts per axis"),
+        scale=Scale(24, lambda request: _prompts_per_axis(request), "prompts per axis", 120),
     )
     max_corpus_tokens: int | None = asked(
         None,
@@ -416,7 +418,7 @@ class AuditRequest(Request):
         label="Tokens of text for perplexity at most",
         placeholder="all",
         quick=4000,
-        scale=Scale(1000, lambda request: _tokens_of_text(request), "tokens of text"),
+        scale=Scale(1000, lambda request: _tokens_of_text(request), "tokens of text", 2000),
     )
     judge: str = asked(
         "demo-judge",
