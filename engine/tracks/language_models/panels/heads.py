@@ -209,7 +209,7 @@ def _map_answer(run: Run, table: pd.DataFrame, score: str) -> tuple[str, str]:
         )
     sign = 1 if score == "z_bias" else -1
     top = table.loc[(sign * table["value"]).idxmax()]
-    verb = "adds most bias" if score == "z_bias" else "matters most for perplexity"
+    verb = "adds most bias" if score == "z_bias" else "lowers perplexity most"
     value = phrasing.with_interval(top["value"], top["low"], top["high"])
     text = f"{phrasing.sentence(words.head_name(top['layer'], top['head']))} {verb}: {value}."
     if table["q"].notna().any():
@@ -435,7 +435,8 @@ def _add_marks(figure: go.Figure, run: Run, choice: Choice, **heads: pd.DataFram
 
 
 def _legend(figure: go.Figure, choice: Choice, name: str, symbol: str, colour: str) -> None:
-    line = {"width": 2.5 if symbol == "x-thin" else 1, "color": choice.theme.ink}
+    look, wide = choice.theme, {"x-thin": 2.5, "square": 4}.get(symbol, 1)
+    line = {"width": wide, "color": look.quiet if symbol == "square" else look.ink}
     marker = {"symbol": symbol, "size": 11, "color": colour, "line": line}
     entry(figure, name, mode="markers", marker=marker, hoverinfo=None)
 
