@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import shutil
@@ -17,6 +18,14 @@ from tests.ray_cluster import ray_cluster
 os.environ["PRUNEAUDIT_ENGINE"] = (
     "off"  # the test's own process answers, and no engine stays behind
 )
+
+
+def pytest_collection_finish():
+    """What was imported and collected stays to the end: no use in looking through it for garbage
+    again and again, a fifth of the time of charts."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def _same_draws() -> None:
