@@ -196,7 +196,9 @@ def test_it_changes_its_own_model_alone_and_depends_on_its_seed_alone(name):
     found = list(fair_method(name).train(job))
     assert all(map(np.array_equal, before, given)) and rates == (job.recipe, dict(job.settings))
     assert {key: value.shape for key, value in found[-1].weights.items()} == shapes
-    assert all(bool(value.isfinite().all()) for value in found[-1].weights.values())
+    own = {value.data_ptr() for value in model.state_dict().values()}
+    for value in found[-1].weights.values():
+        assert bool(value.isfinite().all()) and value.data_ptr() not in own
     assert not model.training and not any(part.requires_grad for part in model.parameters())
     assert not any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
     assert all(same_numbers(one, two) for one, two in zip(once(name), found, strict=True))
