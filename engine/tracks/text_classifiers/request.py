@@ -715,7 +715,14 @@ def _inspected(name: str) -> Any:
 
 def _fit_faults(request: TextRequest, info: Any, texts: TextSet) -> list[Fault]:
     """Model and texts together: classes, groups, splits, length."""
-    faults = _class_faults(request, len(texts.classes))
+    # Settings of the scores, where they are settings at all, that do not go with so many
+    # classes.
+    n_classes = len(texts.classes)
+    faults: list[Fault] = []
+    for score in dict.fromkeys(score for _, score in request.arms if score in head_importances()):
+        method, given = (head_importances()[score], request.score_settings.get(score, {}))
+        if isinstance(given, Mapping) and (not setting_faults(method.settings, given)):
+            faults += method.class_faults(settings_of(method, given), n_classes)
     faults += axis_faults(request.axes, (*texts.groups, CLASS_AXIS))
     if request.classes and retunes(request, info):
         what = "are given, but the model gets a new head here: its outputs are the texts' classes."
@@ -729,17 +736,6 @@ def _fit_faults(request: TextRequest, info: Any, texts: TextSet) -> list[Fault]:
         what = f"{info.name} reads {info.n_positions} tokens at most, not {request.max_length}."
         faults.append(Fault("max_length", what, f"Give {info.n_positions} or less."))
     return faults
-
-
-def _class_faults(request: TextRequest, n_classes: int) -> list[Fault]:
-    """Settings of the scores, where they are settings at all, that do not go with so many
-    classes."""
-    found: list[Fault] = []
-    for score in dict.fromkeys(score for _, score in request.arms if score in head_importances()):
-        method, given = head_importances()[score], request.score_settings.get(score, {})
-        if isinstance(given, Mapping) and not setting_faults(method.settings, given):
-            found += method.class_faults(settings_of(method, given), n_classes)
-    return found
 
 
 def _shared_faults(info: Any) -> list[Fault]:
