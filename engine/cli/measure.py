@@ -15,7 +15,7 @@ from engine.core.errors import Fault, RequestError, refusal
 from engine.core.files import in_full
 from engine.core.types import Values
 from engine.report.tracks import track_of
-from engine.store.runs import EMBEDDED, Run, Store, find_run
+from engine.store.runs import Run, run_in
 
 
 def add(commands: Any) -> None:
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
     from engine.audit.jobs import run_job
 
     store = store_of(args)
-    before = find_run(args.id, [store, Store(EMBEDDED, read_only=True)])
+    before = run_in(store, args.id)
     growth = checked(args, lambda words: growth_of_words(words, before))
     after = run_job(store, growth, Ticker(), executor_of(args))
     if sys.stderr.isatty():

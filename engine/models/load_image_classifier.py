@@ -147,9 +147,9 @@ def inspect_classifier(
     """Everything about a classifier but its weights. RequestError carries all faults. Downloads for
     "imagenet" only.
 
-    name: an embedded name or model folder (then no weights), or an architecture with `weights`. Or
-    a weight file alone, whose architecture is then recognised by its tensors. weights: a state dict's file (.safetensors, or .pt, .pth,
-    .th, .bin of plain tensors) or "imagenet".
+    name: an embedded name or model folder (then no weights), an architecture with `weights`, or
+    a weight file alone, whose architecture is then recognised by its tensors. weights: a state
+    dict's file (.safetensors, or .pt, .pth, .th, .bin of plain tensors) or "imagenet".
     classes: what to call the outputs, in their order (engine.classifiers.layout says which is
     which). Of "imagenet" the last layer is made anew, drawn by `seed`, for another number of
     classes. size: side of the images in pixels, else the model's.

@@ -29,7 +29,7 @@ from engine.audit.fields import (
     setting_faults,
 )
 from engine.audit.request import MORE, Plan, Request, spelled, versions_of
-from engine.classifiers.layout import Outputs, in_order_of
+from engine.classifiers.layout import TEXTS, Outputs, columns_of, in_order_of, split_faults
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import exact_count
 from engine.core.words import axis_name
@@ -672,11 +672,13 @@ def validate_text(request: TextRequest) -> TextPlan:
 def texts_of(request: TextRequest, info: Any = None) -> TextSet:
     """The texts with the group columns of the axes; labels in the order of the model's outputs,
     where it has any."""
-    parts = dict.fromkeys(
-        part for axis in request.axes for part in axis.split("+") if part != CLASS_AXIS
-    )
     ask = TextAsk(
-        request.text, request.text_b, request.target, tuple(parts), request.max_texts, seed=0
+        request.text,
+        request.text_b,
+        request.target,
+        columns_of(request.axes),
+        request.max_texts,
+        seed=0,
     )
     texts = load_texts(request.data, ask)
     if info is None or retunes(request, info):
@@ -727,11 +729,7 @@ def _fit_faults(request: TextRequest, info: Any, texts: TextSet) -> list[Fault]:
     if request.classes and retunes(request, info):
         what = "are given, but the model gets a new head here: its outputs are the texts' classes."
         faults.append(Fault("classes", what, "Leave it out."))
-    for split in (TRAIN, TEST):
-        labels = texts.table.loc[texts.table["split"] == split, "label"]
-        if labels.nunique() < 2:
-            what = f"the {split} split has {len(labels)} texts of {labels.nunique()} classes."
-            faults.append(Fault("data", what, "Both splits need texts of at least two classes."))
+    faults += split_faults(texts.table, (TRAIN, TEST), TEXTS)
     if request.max_length is not None and request.max_length > info.n_positions:
         what = f"{info.name} reads {info.n_positions} tokens at most, not {request.max_length}."
         faults.append(Fault("max_length", what, f"Give {info.n_positions} or less."))
