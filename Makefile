@@ -44,8 +44,9 @@ real: .venv/ready-real
 # One thread: tests start processes of their own, and threads of two processes on two cores wait for each other.
 test test-slow: export OMP_NUM_THREADS = 1
 # Three files at a time on two cores: browsers and processes that a test waits for leave a core idle now and then.
+# Files begin in the order of tests/conftest.py, the longest first; xdist would take those of most tests first.
 test: .venv/ready-dev lint
-	$(BIN)/python -m pytest -n 3 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test-slow: .venv/ready-real
 	$(BIN)/python -m pytest -m slow

@@ -13,22 +13,8 @@ from tests.places import ROOT
 
 @pytest.mark.slow
 def test_head_scores_prints_every_row_and_the_exact_ones_hold():
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks.head_scores",
-        "--only",
-        "demo",
-        "--prompts",
-        "144",
-        "--truth",
-        "5",
-    ]
-    done = subprocess.run([*command, "--json"], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode in (0, 1), done.stderr[
-        -2000:
-    ]  # 1: a bar was missed, which this size may do
-    rows = {row["name"].removeprefix("demo-gpt2: "): row for row in json.loads(done.stdout)}
+    found = rows_of("benchmarks.head_scores", "--only", "demo", "--prompts", "144", "--truth", "5")
+    rows = {name.removeprefix("demo-gpt2: "): row for name, row in found.items()}
     for name in ("reweight", "gradient"):
         assert rows[f"{name} against truth, Pearson over heads, mean of 4 seeds"]["value"] > 0.9
         assert rows[f"time of generate over {name}"]["value"] > 1
@@ -41,9 +27,17 @@ def test_head_scores_prints_every_row_and_the_exact_ones_hold():
 
 
 @pytest.mark.slow
-def test_fair_training_prints_every_row_of_the_smallest_model():
-    rows = rows_of("benchmarks.fair_training", "--quick")
-    assert len(rows) == 5 and sum(row["bar"] is not None for row in rows.values()) == 2
+@pytest.mark.parametrize(
+    ("words", "count", "barred"),
+    [
+        ("fair_training --quick", 5, 2),
+        ("filter_pruning --quick", 7, 2),
+        ("calibration --quick --only classifiers", 70, 58),
+    ],
+)
+def test_every_row_of_a_small_run_is_printed(words, count, barred):
+    rows = rows_of(*f"benchmarks.{words}".split())
+    assert (len(rows), sum(row["bar"] is not None for row in rows.values())) == (count, barred)
     assert all(row["value"] > 0 for row in rows.values())
 
 
@@ -54,13 +48,6 @@ def test_calibration_of_text_classifiers_reports_every_score_and_claims_nothing(
     assert len(rows) == 6 * 3 + 6 * 2 and all(row["bar"] is None for row in rows.values())
     percentiles = [row["value"] for name, row in rows.items() if "percentile" in name]
     assert len(percentiles) == 18 and all(0 <= value <= 100 for value in percentiles)
-
-
-@pytest.mark.slow
-def test_filter_pruning_prints_every_row_of_the_smallest_model():
-    rows = rows_of("benchmarks.filter_pruning", "--quick")
-    assert len(rows) == 7 and sum(row["bar"] is not None for row in rows.values()) == 2
-    assert all(row["value"] > 0 for row in rows.values())
 
 
 @pytest.mark.slow

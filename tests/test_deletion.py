@@ -108,7 +108,6 @@ def test_the_app_starts_and_the_other_tracks_keep_their_contracts(without, tmp_p
         "--no-header",
         "tests",
     ]
-    command += ["-k", "not every_panel"]  # the slowest, and what they draw is imported all the same
     environment = {**os.environ, "PRUNEAUDIT_STORE": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
     assert ended.returncode == 0, ended.stdout[-3000:]

@@ -76,9 +76,9 @@ def _gaps(count: int, worlds: int) -> list[Measure]:
         where = f"{count} trial{'s' * (count > 1)}, groups {apart:g} apart"
         highest = 1.0 if not apart else 0.98
         for groups in GROUPS:
-            held = [one for key, one in found.items() if key[:2] == (groups, apart)]
+            mine = [one for key, one in found.items() if key[:2] == (groups, apart)]
             name = f"coverage of the gap of mean accuracies, {groups} groups, {where}"
-            rows.append(Measure(name, float(np.mean(held)), "", highest, floor=0.92))
+            rows.append(Measure(name, float(np.mean(mine)), "", highest, floor=0.92))
         if count > 1 and apart != 0.02:
             kinds = [
                 changed(count, size, apart, kind, worlds) for size in GROUPS for kind in OF_GROUPS

@@ -3,8 +3,8 @@ set.
 
 Sets hold both of the two heads with the largest effects on an axis, one of them, or are drawn at
 random; none was measured by the audit. Then what the audit did measure, every level of every method
-on every axis, each left out in turn. Measuring takes ten minutes; finished parts are kept in the
-store (the command line's default, $PRUNEAUDIT_STORE), so a second run takes seconds.
+on every axis, each left out in turn. Measuring takes a quarter of an hour; finished parts are kept
+in the store (the command line's default, $PRUNEAUDIT_STORE), so a second run takes seconds.
 """
 
 from __future__ import annotations

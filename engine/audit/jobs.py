@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from engine.audit.fields import type_faults
 from engine.audit.request import Growth
@@ -212,7 +212,11 @@ def launch(store: Store, job_id: str) -> subprocess.Popen:
     with (folder / "log.txt").open("ab") as log, (folder / "process").open("a") as mark:
         with contextlib.suppress(BlockingIOError):  # the process before it is about to end
             fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _sign(mark, _said(folder).updated)
+            # Note in the file that a job's process holds which queueing it is for,
+            # so that its end is known at once.
+            mark.truncate(0)
+            mark.write(_said(folder).updated)
+            mark.flush()
         return subprocess.Popen(
             [sys.executable, "-m", "engine.audit.worker", str(store.root), job_id],
             cwd=PROJECT,
@@ -222,14 +226,6 @@ def launch(store: Store, job_id: str) -> subprocess.Popen:
             start_new_session=True,
             pass_fds=(mark.fileno(),),  # held by that process as long as it lives
         )
-
-
-def _sign(mark: TextIO, moment: str) -> None:
-    """Note in the file that a job's process holds which queueing it is for, so that its end is
-    known at once."""
-    mark.truncate(0)
-    mark.write(moment)
-    mark.flush()
 
 
 def _is_gone(folder: Path, state: JobState) -> bool:

@@ -32,7 +32,7 @@ from engine.core import memory
 from engine.core.errors import Fault, RequestError, StoreError, refusal, unknown
 from engine.core.files import PROJECT, json_able
 from engine.core.types import Event, Hooks, Values, digest_of
-from engine.store.runs import EMBEDDED, Run, Store, damaged_tables, find_run, id_of, write_addition
+from engine.store.runs import Run, Store, damaged_tables, id_of, run_in, write_addition
 from engine.store.sealed import DamagedError, read_document, write_document
 from engine.store.shards import Used, noted
 
@@ -565,7 +565,7 @@ def grown_run(
 def run_of(request: Growth, store: Store) -> Run:
     """The run that is to grow, with what was added to it: of the store, or one that the project
     ships. RequestError where it is of another track."""
-    run = find_run(request.run, [store, Store(EMBEDDED, read_only=True)])
+    run = run_in(store, request.run)
     if track_of_run(run).name != request.track:
         raise refusal("run", f"is of {track_of_run(run).cuts}.", f"Name one of {request.track}.")
     return run

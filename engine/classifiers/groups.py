@@ -608,9 +608,6 @@ def _band_columns(found: Band) -> dict[str, float]:
 def arm_difference(
     one: Arm,
     other: Arm,
-    metric: str | None = None,
-    axis: str | None = None,
-    group: str | None = None,
 ) -> pd.DataFrame:
     """One arm minus another at the same speedup, e.g. with the PW loss minus without: one row per
     measured quantity.
@@ -618,8 +615,7 @@ def arm_difference(
     Columns axis, metric (those of `groups`, and GAPS and OVERALL), group, value, low, high, p, n
     (images), verdict (that of the group) and paired. Trials are paired by number when both arms
     hold the same numbers, else taken as independent; an arm of one trial adds nothing for trials.
-    metric, axis and group pick rows. Raises PruneAuditError when the arms were not measured on the
-    same images.
+    Raises PruneAuditError when the arms were not measured on the same images.
     """
     cells = one.measure.cells
     if one.measure is not other.measure:
@@ -627,7 +623,7 @@ def arm_difference(
             "The two variants were not measured in the same way, so they cannot be compared."
         )
     found = one.measure.difference(one.trials, other.trials)
-    table = cells[["axis", "metric", "group"]].assign(
+    return cells[["axis", "metric", "group"]].assign(
         value=found.value,
         low=found.low,
         high=found.high,
@@ -636,10 +632,6 @@ def arm_difference(
         verdict=cells["verdict"],
         paired=one.trials.numbers == other.trials.numbers,
     )
-    for column, wanted in (("metric", metric), ("axis", axis), ("group", group)):
-        if wanted is not None:
-            table = table[table[column] == wanted]
-    return table.reset_index(drop=True)
 
 
 def group_warnings(groups: pd.DataFrame) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -51,6 +51,26 @@ class Items:
 
 IMAGES = Items("image_id", "image", "images")
 TEXTS = Items("text_id", "text", "texts")
+
+
+def split_faults(table: pd.DataFrame, splits: Sequence[str], items: Items) -> list[Fault]:
+    """Splits whose items are of fewer than two classes; table: columns split and label."""
+    faults = []
+    for split in splits:
+        labels = table.loc[table["split"] == split, "label"]
+        if labels.nunique() < 2:
+            what = (
+                f"the {split} split has {len(labels)} {items.many} of {labels.nunique()} classes."
+            )
+            fix = f"Both splits need {items.many} of at least two classes."
+            faults.append(Fault("data", what, fix))
+    return faults
+
+
+def columns_of(axes: Iterable[str]) -> tuple[str, ...]:
+    """The columns of groups that axes are made of, each once; the class is none."""
+    parts = (part for axis in axes for part in axis.split("+") if part != CLASS)
+    return tuple(dict.fromkeys(parts))
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,8 +4,10 @@ measurements. Columns: docs/TABLES.md."""
 from __future__ import annotations
 
 import io
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,7 +17,8 @@ from PIL import Image
 from engine.classifiers.groups import Arm, GroupMeasure
 from engine.classifiers.images.context import DENSE, TEST, ImageContext, ImageShard
 from engine.classifiers.images.request import ImagePlan, recipe_of
-from engine.core.errors import refusal
+from engine.core.errors import MaskError, RequestError, refusal
+from engine.core.files import write_json
 from engine.core.types import POOLED, Values, rng
 from engine.data.images.load import ImageSet
 from engine.stats.clustered import benjamini_hochberg
@@ -293,6 +296,24 @@ def first_repeat(run: Run, variant: Values) -> Values:
         "seed"
     )
     return variant if seeds.empty else seeds.iloc[0].to_dict()
+
+
+def not_one_cut(variant: Values, repeat: str) -> RequestError:
+    """What is wrong with a row of which no one mask can be made; repeat: "trial" or "seed"."""
+    what = f"stands for several {repeat}s." if variant["n_cut"] else "cuts nothing."
+    fix = f"Choose that of a {repeat}, such as one ending in #0."
+    return refusal("variant", f"{variant['variant']!r} {what}", fix)
+
+
+def hold_or_refuse(folder: Path, found: Values) -> None:
+    """Write agreement.json; MaskError where the reloaded model is another one, or answers
+    otherwise."""
+    write_json(folder / "agreement.json", found)
+    if not found["same_weights"] or found.get("holds") is False:
+        raise MaskError(
+            f"The saved model does not answer as the audit says ({json.dumps(found)}); nothing was"
+            " kept."
+        )
 
 
 def kept_weights(run: Run, variant: str) -> dict[str, np.ndarray]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -118,7 +117,11 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any] | list[Any], str]:
     runs = [_run_of(plan, args) for plan in _plans(one, ask, args)]
     table = one.table(runs, ask)
     if args.out:
-        _draw(one, ask, runs, table, Path(args.out))
+        from engine.report.report import experiment_html
+
+        light, dark = ([*one.panels(runs, ask, dark=theme)] for theme in (False, True))
+        page = experiment_html(one, table, runs, light, dark)
+        write_whole(Path(args.out), lambda path: path.write_text(page, encoding="utf-8"), "file")
     value = {
         "experiment": one.name,
         "paper": one.paper,
@@ -240,11 +243,3 @@ def _run_of(plan: Any, args: argparse.Namespace) -> Run:
     if embedded.has(plan.run_id):
         return embedded.open(plan.run_id)
     return run_job(store_of(args), plan.request, Ticker(), executor_of(args))
-
-
-def _draw(one: Experiment, ask: ExperimentAsk, runs: Sequence[Run], table: Any, out: Path) -> None:
-    from engine.report.report import experiment_html
-
-    light, dark = ([*one.panels(runs, ask, dark=theme)] for theme in (False, True))
-    page = experiment_html(one, table, runs, light, dark)
-    write_whole(out, lambda path: path.write_text(page, encoding="utf-8"), "file")

@@ -15,7 +15,7 @@ from engine.core.errors import Fault, RequestError, refusal
 from engine.core.files import in_full
 from engine.core.types import Values
 from engine.report.tracks import track_of
-from engine.store.runs import EMBEDDED, Run, Store, find_run
+from engine.store.runs import Run, run_in
 
 
 def add(commands: Any) -> None:
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
     from engine.audit.jobs import run_job
 
     store = store_of(args)
-    before = find_run(args.id, [store, Store(EMBEDDED, read_only=True)])
+    before = run_in(store, args.id)
     growth = checked(args, lambda words: growth_of_words(words, before))
     after = run_job(store, growth, Ticker(), executor_of(args))
     if sys.stderr.isatty():
@@ -105,7 +105,11 @@ def growth_of_words(args: argparse.Namespace, run: Run) -> Growth:
         word = "--method" if args.method else "--name"
         raise refusal(word, "goes with heads or filters that are cut.", "Leave it out.")
     if args.judge is not None:
-        return _by_judge(args, same)
+        given = {"--name": args.name, "--method": args.method, "--split": args.split}
+        if wrong := [name for name, value in given.items() if value]:
+            what = "does not go with --judge, which reads the test texts of every variant."
+            raise RequestError([Fault(name, what, "Leave it out.") for name in wrong])
+        return Growth(**same, judge=args.judge, label=args.judge_label)
     if args.benchmark:
         return Growth(**same, benchmarks=tuple(map(_in_full, args.benchmark)))
     if args.effects:
@@ -126,14 +130,6 @@ def _in_full(words: str) -> str:
     """NAME=PATH with the path in full: a job may go on in another folder."""
     name, equals, path = words.partition("=")
     return f"{name}={in_full(path)}" if equals and path else words
-
-
-def _by_judge(args: argparse.Namespace, same: Values) -> Growth:
-    given = {"--name": args.name, "--method": args.method, "--split": args.split}
-    if wrong := [name for name, value in given.items() if value]:
-        what = "does not go with --judge, which reads the test texts of every variant."
-        raise RequestError([Fault(name, what, "Leave it out.") for name in wrong])
-    return Growth(**same, judge=args.judge, label=args.judge_label)
 
 
 def _units(run: Run, said: str | Path) -> tuple[int, ...]:

@@ -24,6 +24,12 @@ def modules(package: ModuleType) -> Iterator[ModuleType]:
             yield importlib.import_module(f"{package.__name__}.{info.name}")
 
 
+def named(package: str, base: Callable[..., T]) -> dict[str, T]:
+    """The members of a package, which is imported, by the `name` that each has."""
+    found: list[Any] = members(importlib.import_module(package), base)
+    return {one.name: one for one in found}
+
+
 def members(package: ModuleType, base: Callable[..., T]) -> list[T]:
     """One of each kind: a module's `ROWS`, and an instance of each of its concrete classes, beside
     rows only of those that take no arguments."""

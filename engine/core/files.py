@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-from engine.core.errors import PruneAuditError, StoreError
+from engine.core.errors import PruneAuditError, StoreError, refusal
 from engine.core.text import json_text
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -37,6 +37,16 @@ def safe_id(text: str, what: str = "run id") -> str:
             " list` prints them."
         )
     return text
+
+
+def empty_folder(folder: str | Path) -> Path:
+    """The folder, made where it is not there. RequestError where something lies in it."""
+    folder = Path(folder).expanduser()
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise refusal("to", f"{folder} is not an empty folder.", "Choose another folder.")
+    with explained(folder, "folder"):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 @contextlib.contextmanager

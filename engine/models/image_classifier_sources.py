@@ -55,7 +55,7 @@ class Source:
     card: Values = field(default_factory=dict)
 
 
-def resolve(name: str, weights: str | None, arch: str | None) -> tuple[Source, list[Fault]]:
+def resolve(name: str, weights: str | None) -> tuple[Source, list[Fault]]:
     """Where the weights are and which architecture was named; what is wrong with the names and with
     model.json.
 
@@ -63,23 +63,20 @@ def resolve(name: str, weights: str | None, arch: str | None) -> tuple[Source, l
     """
     faults = []
     if weights is not None:
-        known = name if arch is None else arch
-        if not is_known(known):
-            faults.append(unknown("architecture", known, architectures()))
-            known = ""
+        known = name if is_known(name) else ""
+        if not known:
+            faults.append(unknown("architecture", name, architectures()))
         if weights == IMAGENET:
             return Source(f"{name} (ImageNet)", known, published=True), faults
         path = Path(weights)
         path = path.expanduser() if weights.startswith("~/") else path
-        return Source(name or known, known, path, path), faults
+        return Source(name, known, path, path), faults
     place = catalog.resolve(name) if name else None
     if not isinstance(place, Path) or not (kind := _kind(place)):
         return Source(name), [_no_such(name)]
     if kind == "folder":
-        return _folder(place, arch)
-    if arch is not None and not is_known(arch):
-        faults.append(unknown("architecture", arch, architectures()))
-    return Source(place.stem, arch or "", place, place), faults
+        return _folder(place)
+    return Source(place.stem, "", place, place), faults
 
 
 def weights_of(source: Source) -> tuple[State, list[Fault], tuple[str, ...]]:
@@ -146,7 +143,7 @@ def _no_such(name: str) -> Fault:
     return unknown("image classifier", name, [*embedded, *architectures()], also)
 
 
-def _folder(folder: Path, arch: str | None) -> tuple[Source, list[Fault]]:
+def _folder(folder: Path) -> tuple[Source, list[Fault]]:
     """A model folder after a look at its model.json."""
     if (folder / CONFIG).is_file() and not (folder / CARD).is_file():
         own, card, faults = _hub_card(folder)
@@ -166,9 +163,6 @@ def _folder(folder: Path, arch: str | None) -> tuple[Source, list[Fault]]:
     if own and not is_known(own):
         faults.append(unknown(f"{CARD}: architecture", own, architectures()))
         own = ""
-    if own and arch is not None and arch != own:
-        what = f"{arch!r} was given, {folder} holds {own}."
-        faults.append(Fault("architecture", what, "Leave it out."))
     file = folder / WEIGHTS if card else None
     return Source(folder.absolute().name, own, folder, file, card=card), faults
 

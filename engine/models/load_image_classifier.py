@@ -140,7 +140,6 @@ class Classifier:
 def inspect_classifier(
     name: str | Path,
     weights: str | Path | None = None,
-    arch: str | None = None,
     classes: Classes | None = None,
     size: int | None = None,
     seed: int = 0,
@@ -148,21 +147,19 @@ def inspect_classifier(
     """Everything about a classifier but its weights. RequestError carries all faults. Downloads for
     "imagenet" only.
 
-    name: an embedded name or model folder (then no weights), or an architecture with `weights`. It
-    may be a name of your own with `arch` and `weights`, or a weight file alone, whose architecture
-    is then recognised by its tensors. weights: a state dict's file (.safetensors, or .pt, .pth,
-    .th, .bin of plain tensors) or "imagenet".
+    name: an embedded name or model folder (then no weights), an architecture with `weights`, or
+    a weight file alone, whose architecture is then recognised by its tensors. weights: a state
+    dict's file (.safetensors, or .pt, .pth, .th, .bin of plain tensors) or "imagenet".
     classes: what to call the outputs, in their order (engine.classifiers.layout says which is
     which). Of "imagenet" the last layer is made anew, drawn by `seed`, for another number of
     classes. size: side of the images in pixels, else the model's.
     """
-    return _examined(name, weights, arch, classes, size, seed)[0]
+    return _examined(name, weights, classes, size, seed)[0]
 
 
 def load_classifier(
     name: str | Path,
     weights: str | Path | None = None,
-    arch: str | None = None,
     classes: Classes | None = None,
     device: str = "auto",
     size: int | None = None,
@@ -171,7 +168,7 @@ def load_classifier(
     """Inspect, then load. Never runs code of the file. Arguments and RequestError as for
     `inspect_classifier`."""
     place = runtime.pick_device(device)
-    info, state = _examined(name, weights, arch, classes, size, seed)
+    info, state = _examined(name, weights, classes, size, seed)
     # No memory and no random numbers for weights that are replaced at once.
     with torch.device("meta"):
         model = architecture_for(info.arch).build(info.arch, len(info.classes))
@@ -240,7 +237,7 @@ def is_classifier_name(name: str) -> bool:
     a weight file, which a GGUF file is not."""
     if is_architecture(name):
         return True
-    source, faults = resolve(str(name).strip(), None, None)
+    source, faults = resolve(str(name).strip(), None)
     return not faults and source.file is not None and source.file.suffix.lower() != ENDING
 
 
@@ -359,13 +356,12 @@ def _info(
 def _examined(
     name: str | Path,
     weights: str | Path | None,
-    arch: str | None,
     classes: Classes | None,
     size: int | None,
     seed: int,
 ) -> tuple[ClassifierInfo, State]:
     """What was asked for, with its tensors. RequestError with every fault found."""
-    source, faults = resolve(str(name).strip(), None if weights is None else str(weights), arch)
+    source, faults = resolve(str(name).strip(), None if weights is None else str(weights))
     state, more, unread = weights_of(source)
     source, faults, notes = recognised(source, state, faults + more)
     notes += unread

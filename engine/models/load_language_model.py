@@ -142,7 +142,11 @@ def _load(info: ModelInfo, adapter: Decoder, dtype: torch.dtype) -> Any:
         faults = unlike_files(info.name, model, [info.folder / one for one in info.files])
     if faults:
         raise RequestError(faults)
-    _without_padding_warning(model)
+    # transformers warns of windows of text that begin with the token for padding and bring
+    # no mask. Windows are never padded here, and batches that are bring their mask.
+    for part in model.modules():
+        if hasattr(part, "warn_if_padding_and_no_attention_mask"):
+            part.warn_if_padding_and_no_attention_mask = _nothing_said
     return model
 
 
@@ -164,14 +168,6 @@ def _loaders_quiet(info: ModelInfo) -> AbstractContextManager[object]:
         quiet.enter_context(redirect_stdout(nothing))
         quiet.enter_context(redirect_stderr(nothing))
     return quiet
-
-
-def _without_padding_warning(model: Any) -> None:
-    """transformers warns of windows of text that begin with the token for padding and bring no
-    mask. Windows are never padded here, and batches that are bring their mask."""
-    for part in model.modules():
-        if hasattr(part, "warn_if_padding_and_no_attention_mask"):
-            part.warn_if_padding_and_no_attention_mask = _nothing_said
 
 
 def _nothing_said(*_: Any) -> None:

@@ -44,7 +44,6 @@ __all__ = [
     "TextModelInfo",
     "inspect_text_model",
     "load_text_classifier",
-    "save_text_classifier",
 ]
 
 CLASSIFIER = "ForSequenceClassification"
@@ -212,13 +211,6 @@ def load_text_classifier(
         has_head=not fresh,
         notes=notes,
     )
-
-
-def save_text_classifier(classifier: TextClassifier, folder: Path) -> None:
-    """Write a whole (not cut) classifier as transformers does: config.json, model.safetensors,
-    tokenizer files."""
-    classifier.model.save_pretrained(folder)
-    save_text_tokenizer(classifier, folder)
 
 
 def save_text_tokenizer(classifier: TextClassifier, folder: Path) -> None:

@@ -22,7 +22,7 @@ from engine.report.contents import default_choice
 from engine.report.tracks import track_of
 from engine.resident.asks import Ask
 from engine.resident.warm import Warm
-from engine.store.runs import EMBEDDED, Run, Store, find_run
+from engine.store.runs import Run, Store, run_in
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class PictureAsk(Ask):
         torch."""
 
     def answer(self, given: Values, warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
-        run = find_run(str(given.get("run") or ""), [store, Store(EMBEDDED, read_only=True)])
+        run = run_in(store, given.get("run"))
         faults, way = [], given.get("way") or WAYS[0]
         if way not in WAYS:
             faults.append(unknown("way", way, WAYS))

@@ -24,7 +24,7 @@ from engine.core.types import Event, Hooks, Values
 from engine.resident.lines import STOPPED, Question
 from engine.resident.warm import Warm, memory_ran_out
 from engine.resident.wire import TOLD, packed
-from engine.store.runs import EMBEDDED, Store, find_run
+from engine.store.runs import Store, run_in
 
 
 class Ask(ABC):
@@ -183,7 +183,7 @@ class Measure(Ask):
     name = "measure"
 
     def answer(self, given: Values, warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
-        before = find_run(str(given.get("run") or ""), [store, Store(EMBEDDED, read_only=True)])
+        before = run_in(store, given.get("run"))
         track = track_of_run(before)
         growth = Growth.from_dict({"track": track.name, **given})
         after = track.part("grow")(growth, store, hooks, warm=warm)

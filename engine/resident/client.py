@@ -103,7 +103,13 @@ def stop(store: Store) -> bool:
     wire = place_of(store).dialled()
     if wire is None or _said(wire, {"kind": "stop"}, "stopping", keep=True) is None:
         return False
-    _drain(wire)
+    # Wait until the engine closes the connection.
+    try:
+        while wire.receive(HELLO) is not None:
+            pass
+    except Closed:
+        pass
+    wire.close()
     return True
 
 
@@ -131,16 +137,6 @@ def _said(wire: Wire, message: Values, kind: str, keep: bool = False) -> dict[st
         if not keep:
             wire.close()
     return None
-
-
-def _drain(wire: Wire) -> None:
-    """Wait until the engine closes the connection."""
-    try:
-        while wire.receive(HELLO) is not None:
-            pass
-    except Closed:
-        pass
-    wire.close()
 
 
 def _connected(store: Store, place: Place, hooks: Hooks) -> Wire:

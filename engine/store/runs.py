@@ -803,6 +803,11 @@ def as_called(found: Iterable[RunSummary], stores: list[Store]) -> list[RunSumma
     return [replace(summary, title=called(roots, summary.id) or summary.title) for summary in found]
 
 
+def run_in(store: Store, run_id: object) -> Run:
+    """A run of a store, or an embedded one; RequestError as of `find_run`."""
+    return find_run(str(run_id or ""), [store, Store(EMBEDDED, read_only=True)])
+
+
 def find_run(run_id: str, stores: list[Store]) -> Run:
     """The run from the first store that has it, with what any of them holds beside it."""
     for store in stores:

@@ -69,7 +69,9 @@ class Shards:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, DamagedError):  # pyarrow's ArrowInvalid is a ValueError
-            _note_damaged(self.path(key))
+            path = self.path(key)
+            if (used := _USED.get()) is not None and path not in used.damaged:
+                used.damaged.append(path)
             return None
         _note(key, digest)
         return table
@@ -107,11 +109,6 @@ def _table(body: bytes) -> pd.DataFrame:
 def _note(key: str, digest: str) -> None:
     if (used := _USED.get()) is not None:
         used.hashes[key] = digest
-
-
-def _note_damaged(path: Path) -> None:
-    if (used := _USED.get()) is not None and path not in used.damaged:
-        used.damaged.append(path)
 
 
 class PartialFit:

@@ -118,7 +118,12 @@ def filter_units(run: Run, said: str | Path) -> tuple[int, ...]:
     of one. A number without a layer counts through all layers.
     """
     if isinstance(said, Path):
-        return _of_mask(run, said)
+        record, model = (read_filter_mask(said), run.model)
+        check_filter_mask_fits(record, model["architecture"], model["weight_hash"], model["name"])
+        if record.mask.widths != widths_of(run):
+            what = f"is for layers of other widths than {model['name']} of this run has."
+            raise refusal("mask", what, "Give a mask of the model that was audited.")
+        return checked_filters(run, units_of_cut(run, dict(record.mask.cut)))
     words = re.split(r"[\s,;]+", said.strip(" ,;")) if said.strip(" ,;") else []
     found, faults = list[int](), list[Fault]()
     for word in words:
@@ -182,15 +187,6 @@ def units_of_cut(run: Run, cut: Mapping[str, Sequence[int]]) -> tuple[int, ...]:
 def filter_name(run: Run, unit: int) -> str:
     """A filter in words that `filter_units` reads."""
     return written_filters(run, [unit])
-
-
-def _of_mask(run: Run, path: Path) -> tuple[int, ...]:
-    record, model = read_filter_mask(path), run.model
-    check_filter_mask_fits(record, model["architecture"], model["weight_hash"], model["name"])
-    if record.mask.widths != widths_of(run):
-        what = f"is for layers of other widths than {model['name']} of this run has."
-        raise refusal("mask", what, "Give a mask of the model that was audited.")
-    return checked_filters(run, units_of_cut(run, dict(record.mask.cut)))
 
 
 def _named(run: Run, word: str) -> Iterator[int]:

@@ -71,7 +71,10 @@ def meet_target(
     alive = np.ones(graph.total, dtype=bool) if alive is None else np.asarray(alive, dtype=bool)
     order = np.lexsort((np.arange(graph.total), -np.asarray(scores, dtype=float)))
     order = order[alive[order]]
-    best = _best_of_groups(graph, order)
+    # The first filter of each group, [groups] int, among `order` [filters], units from the
+    # best down.
+    _, first = np.unique(graph.group_of[order], return_index=True)
+    best = order[np.sort(first)]
     order = np.concatenate([best, order[~np.isin(order, best)]])
     count = _largest_within(graph, order, len(best), target)
     keep = np.zeros(graph.total, dtype=bool)
@@ -79,13 +82,6 @@ def meet_target(
     keep = _exchanged(graph, keep, order, count, len(best), target)
     flops = graph.flops(keep)
     return Met(keep, flops, abs(flops - target) <= TOLERANCE * target)
-
-
-def _best_of_groups(graph: FilterGraph, order: np.ndarray) -> np.ndarray:
-    """The first filter of each group, [groups] int, among `order` [filters], units from the best
-    down."""
-    _, first = np.unique(graph.group_of[order], return_index=True)
-    return order[np.sort(first)]
 
 
 def _largest_within(graph: FilterGraph, order: np.ndarray, least: int, target: float) -> int:

@@ -12,7 +12,7 @@ import torch
 from engine.models.load_text_classifier import (
     inspect_text_model,
     load_text_classifier,
-    save_text_classifier,
+    save_text_tokenizer,
 )
 from engine.surgery.heads.mask import prove_mask_works
 from tests.models.folders import copied, edit, edit_weights, faults_of
@@ -257,7 +257,8 @@ def test_pretrained_weights_beside_a_classifier(folder):
 
 def test_a_saved_classifier_comes_back(tmp_path):
     clf = tiny_text_classifier("bert", classes=("no", "yes"), new_head=True, max_length=12)
-    save_text_classifier(clf, tmp_path)
+    clf.model.save_pretrained(tmp_path)
+    save_text_tokenizer(clf, tmp_path)
     assert inspect_text_model(tmp_path).classes == ("no", "yes")
     again = load_text_classifier(tmp_path, ("no", "yes"), device="cpu")
     assert again.has_head and torch.equal(

@@ -32,6 +32,7 @@ LONG = (
     "figures.zip",
     "report.html",
     "report.pdf",
+    "slides.pptx",
 )  # up to a minute each; the slow test below makes them, too
 BOXES = ("expander", "popover")
 

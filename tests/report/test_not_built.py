@@ -10,7 +10,7 @@ from engine.report.charts.pareto import pareto
 from engine.report.contents import axis_panels, default_choice
 from engine.report.tracks import track_of, tracks
 from engine.store.runs import Run, Store
-from tests.made_up import small
+from tests.made_up import kept
 from tests.pages.checks import assert_calm, opened, use_store, words_of
 
 LOST = "lost-run"
@@ -30,10 +30,9 @@ def without(run: Run, method: str, store: Store) -> Run:
 
 @pytest.fixture(scope="module", params=tracks())
 def lost(request, tmp_path_factory) -> tuple[Run, str]:
-    store = Store(tmp_path_factory.mktemp("store"))
-    run = small(request.param, store.root, "whole-run")
+    run = kept(request.param)
     method = lookup.methods(run)[-1]
-    return without(run, method, store), method
+    return without(run, method, Store(tmp_path_factory.mktemp("store"))), method
 
 
 def test_charts_that_compare_methods_say_it_and_no_others_do(lost):
@@ -43,9 +42,10 @@ def test_charts_that_compare_methods_say_it_and_no_others_do(lost):
     assert said == f"{track_of(run).methods.not_built}: {name}."
     choice = default_choice(run, axis)
     assert said in pareto(run, choice).said
-    curves = [panel for panel in axis_panels(run, choice) if said in panel.mind]
-    assert curves or not any("along" in panel.key for panel in axis_panels(run, choice))
-    whole = Store(run.path.parents[1]).open("whole-run")
+    panels = list(axis_panels(run, choice))
+    curves = [panel for panel in panels if said in panel.mind]
+    assert curves or not any("along" in panel.key for panel in panels)
+    whole = kept(track_of(run).name)
     assert (
         lookup.not_built(whole, axis) == ""
         and track_of(run).methods.not_built not in pareto(whole, choice).said

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 
 import pytest
 
 from engine.core import words
+from engine.report import measured
 from engine.report.contents import all_panels, default_choice
 from engine.report.tracks import track_of, tracks
 from engine.report.verdict import verdict
@@ -22,17 +24,32 @@ NEEDED = ("variants", "results", "groups", "scores", "prompts", "generations")
 
 
 @pytest.fixture(scope="module", params=tracks())
-def run(request, tmp_path_factory) -> Run:
-    return made_up.make(request.param, tmp_path_factory.mktemp("store"), "run")
+def run(request) -> Run:
+    return made_up.kept(request.param)
 
 
 @pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_every_panel_has_question_answer_table_and_chart(run, dark):
-    found = list(all_panels(run, default_choice(run, dark=dark)))
+    """The answer is one short sentence; what else is to be said stands in `mind`, beside it, or in
+    `more`, behind "How measured". So does the caveat."""
+    choice = default_choice(run, dark=dark)
+    found = list(all_panels(run, choice))
     many = Counter(axis for axis, _ in found)
     assert all(many[axis] > 3 for axis in ("", *run.meta["request"]["axes"]))
-    for _, panel in found:
+    told = [text for part in measured.parts(run, choice) for text in part.told]
+    rest = measured.caveats(run, choice)
+    assert len(told) == len(set(told)) and rest.iloc[:, 1].is_unique
+    assert set(track_of(run).evidence.limits(run)) <= set(told)
+    everything = " ".join([*told, *rest.iloc[:, 1]])
+    for axis, panel in found:
         said = panel.said
+        ends = re.findall(r"[.!?](?=\s+[A-Z“])", panel.answer)
+        is_warning = "null band" in panel.answer  # whole, or it would not be understood
+        is_short = not ends and len(panel.answer.split()) <= 45
+        assert is_warning or not panel.has_chart or is_short, panel.answer
+        if axis in ("", choice.axis):
+            words_of = [word for word in panel.caveat.split() if len(word) > 3]
+            assert all(word in everything for word in words_of), panel.key
         assert panel.question.endswith("?") and said.endswith((".", "?")), panel.key
         assert said[0].isupper() or said[0] in "\u201c0123456789", said
         spoken = {*said.lower().split()}

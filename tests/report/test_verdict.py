@@ -11,14 +11,14 @@ from engine.audit.tracks import tracks
 from engine.report.charts import lookup
 from engine.report.contents import default_choice
 from engine.report.verdict import verdict
-from tests.made_up import small
+from tests.made_up import kept
 
 TERMS = ("null band", "95", "±", "γ", "FASP", "BiFP", "interval", "nan")
 
 
 @pytest.mark.parametrize("track", list(tracks()))
-def test_every_choice_has_a_verdict_in_plain_words(track, tmp_path):
-    run = small(track, tmp_path, "told")
+def test_every_choice_has_a_verdict_in_plain_words(track):
+    run = kept(track)
     for axis in run.meta["request"]["axes"]:
         for method in lookup.methods(run, axis):
             for level in lookup.levels(run, method, axis):

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.classifiers.tables import kept_weights
-from engine.core.errors import MaskError, RequestError, refusal
-from engine.core.files import write_json
+from engine.classifiers.tables import hold_or_refuse, kept_weights
+from engine.core.errors import RequestError, refusal
 from engine.core.types import FilterMask, Values
 from engine.store.runs import Run
 from engine.surgery.record import FilterRecord, groups_of
@@ -60,17 +59,6 @@ def cut_with(dense: Any, record: FilterRecord, arrays: dict[str, np.ndarray]) ->
     if {name: value.shape for name, value in arrays.items()} == shapes:
         return replayed(with_weights(dense, arrays), record.history, record.mask)
     return with_weights(replayed(dense, record.history, record.mask), arrays)
-
-
-def hold_or_refuse(folder: Path, found: Values) -> None:
-    """Write agreement.json; MaskError where the reloaded model is another one, or answers
-    otherwise."""
-    write_json(folder / "agreement.json", found)
-    if not found["same_weights"] or found.get("holds") is False:
-        raise MaskError(
-            f"The saved model does not answer as the audit says ({json.dumps(found)}); nothing was"
-            " kept."
-        )
 
 
 def dense_classifier(run: Run, base: str | None = None) -> Any:

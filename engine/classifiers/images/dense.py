@@ -7,7 +7,6 @@ import copy
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from engine.classifiers.audit import EachAlone
 from engine.classifiers.groups import cross_entropy
 from engine.classifiers.images.context import TEST, TRAIN, VALIDATION, ImageContext, ImageShard
 from engine.classifiers.images.request import ImagePlan, ImagesRequest
-from engine.core.discover import members
+from engine.core.discover import named
 from engine.core.errors import MaskError
 from engine.core.types import FilterMask
 from engine.models.load_image_classifier import Classifier, fresh_classifier, load_classifier
@@ -357,8 +356,8 @@ def cost_row(context: ImageContext, small: Classifier) -> pd.DataFrame:
     return pd.DataFrame([row])
 
 
-def with_dense(package: ModuleType) -> dict[str, Measurement]:
+def with_dense(package: str) -> dict[str, Measurement]:
     """Every measurement of a track's folder by name, and those of the dense model that it does not
     replace."""
     dense = (DenseCost(), DenseAnswers(), DenseWeights(), Original())
-    return {one.name: one for one in (*dense, *members(package, Measurement))}
+    return {one.name: one for one in dense} | named(package, Measurement)

@@ -14,7 +14,15 @@ from engine.audit.command_line import absolute, pairs_of
 from engine.audit.fields import HOW, WHAT, Offer, Values, asked, attempt, axis_faults
 from engine.audit.request import MORE, Plan, Request
 from engine.classifiers.images.context import TEST, TRAIN, VALIDATION
-from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS, Outputs, in_order_of
+from engine.classifiers.layout import (
+    IMAGES,
+    MIN_IMAGES,
+    MIN_PER_CLASS,
+    Outputs,
+    columns_of,
+    in_order_of,
+    split_faults,
+)
 from engine.core.errors import Fault, MaskError, RequestError, refusal, unknown
 from engine.core.words import axis_name
 from engine.data.images.changes import image_changes
@@ -357,10 +365,7 @@ def images_of(request: ImagesRequest) -> ImageSet:
         raise RequestError(faults)
     known = look_images(request.data).groups
     brought = bool(request.changes)
-    parts = dict.fromkeys(
-        part for axis in request.axes for part in axis.split("+") if part != CLASS_AXIS
-    )
-    groups = tuple(part for part in parts if not brought or part in known)
+    groups = tuple(part for part in columns_of(request.axes) if not brought or part in known)
     size, prepare = _model_pictures(request)
     ask = ImageAsk(request.target, groups, size, request.max_images, seed=0, prepare=prepare)
     images = load_images(request.data, ask)
@@ -437,11 +442,7 @@ def _fit_faults(request: ImagesRequest, model: Any, images: ImageSet) -> list[Fa
             "are given, but the model is trained here: its outputs are the images' classes anyway."
         )
         faults.append(Fault("classes", what, "Leave it out."))
-    for split in (TRAIN, TEST):
-        labels = images.table.loc[images.table["split"] == split, "label"]
-        if labels.nunique() < 2:
-            what = f"the {split} split has {len(labels)} images of {labels.nunique()} classes."
-            faults.append(Fault("data", what, "Both splits need images of at least two classes."))
+    faults += split_faults(images.table, (TRAIN, TEST), IMAGES)
     for where, recipe in request.recipes.items():
         if recipe.get("patience") and not (images.table["split"] == VALIDATION).any():
             what = f"{images.name} has no validation images to stop by."

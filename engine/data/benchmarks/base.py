@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-import engine.data.benchmarks
-from engine.core.discover import members
+from engine.core.discover import named
 from engine.core.errors import Fault, RequestError, each, refusal, unknown
 from engine.core.types import Values, digest_of
 from engine.data.sources import explained
@@ -138,7 +137,7 @@ FEWEST = 2
 @cache
 def readers() -> Mapping[str, BenchmarkReader]:
     """Every reader there is, by the benchmark's name."""
-    return {one.name: one for one in members(engine.data.benchmarks, BenchmarkReader)}
+    return named(__package__, BenchmarkReader)
 
 
 def load_benchmark(name: str, path: str | Path) -> Benchmark:

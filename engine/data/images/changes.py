@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-import engine.data.images
-from engine.core.discover import members
+from engine.core.discover import named
 from engine.core.errors import Fault, RequestError, refusal, unknown
 from engine.core.types import Setting, Values, key_of, rng
 from engine.data.images.load import CLASS, ImageSet
@@ -56,7 +55,7 @@ class ImageChange(ABC):
 
 def image_changes() -> dict[str, ImageChange]:
     """One of each change, by name."""
-    return {one.name: one for one in members(engine.data.images, ImageChange)}
+    return named(__package__, ImageChange)
 
 
 def named_classes(

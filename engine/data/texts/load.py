@@ -160,7 +160,13 @@ class _Loading:
         self.table = self.listing.table.reset_index(drop=True)
 
     def result(self) -> TextSet:
-        self.table["text_id"] = _contents(self.table)
+        # What is read of each row (columns text, text_b), as 64 bits in hexadecimal:
+        # the same for equal texts.
+        pairs = zip(self.table["text"].tolist(), self.table["text_b"].tolist(), strict=True)
+        self.table["text_id"] = [
+            hashlib.blake2b(f"{len(one)}:{one}{two}".encode(), digest_size=8).hexdigest()
+            for one, two in pairs
+        ]
         self._split()
         classes = self.listing.classes or in_order(self.table["label"])
         faults = self._class_faults(classes)
@@ -270,16 +276,6 @@ class _Loading:
         table["text_id"] = table["text_id"].where(again == 0, numbered)
         table["_place"] = labels_of(table["split"], SPLITS)
         return table.sort_values(["_place", "text_id"], ignore_index=True)
-
-
-def _contents(table: pd.DataFrame) -> list[str]:
-    """What is read of each row (columns text, text_b), as 64 bits in hexadecimal: the same for
-    equal texts."""
-    pairs = zip(table["text"].tolist(), table["text_b"].tolist(), strict=True)
-    return [
-        hashlib.blake2b(f"{len(one)}:{one}{two}".encode(), digest_size=8).hexdigest()
-        for one, two in pairs
-    ]
 
 
 LENGTH = "length"

@@ -254,7 +254,14 @@ def _biased(kind: type[nn.Module], total: int) -> type[nn.Module]:
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         for name in _BIASES:
             if given.get(name) is not None:
-                given[name] = _of_heads(given[name], self.bias_of_head, total)
+                # Some heads of [rows, heads, …], of [heads, …], or of [rows *
+                # heads, …].
+                bias = given[name]
+                given[name] = (
+                    bias[:, self.bias_of_head]
+                    if bias.dim() == 4
+                    else bias.unflatten(0, (-1, total))[:, self.bias_of_head].flatten(0, 1)
+                )
         mask = given.get("attention_mask")
         # Falcon's mask holds the biases.
         if mask is not None and mask.dim() == 4 and mask.shape[1] == total > 1:
@@ -262,13 +269,6 @@ def _biased(kind: type[nn.Module], total: int) -> type[nn.Module]:
         return kind.forward(self, **given)
 
     return type(f"Biased{kind.__name__}", (kind,), {"forward": forward})
-
-
-def _of_heads(bias: torch.Tensor, heads: torch.Tensor, total: int) -> torch.Tensor:
-    """Some heads of [rows, heads, …], of [heads, …], or of [rows * heads, …]."""
-    if bias.dim() == 4:
-        return bias[:, heads]
-    return bias.unflatten(0, (-1, total))[:, heads].flatten(0, 1)
 
 
 def emptied(module: Any, projection: str) -> None:

@@ -45,7 +45,11 @@ class HubArchitecture(Architecture):
 
     def __init__(self, name: str, config: Values) -> None:
         self.names, self.config = (name,), dict(config)
-        side = _side(config.get("image_size"))
+        # Pixels a side of square images, said once or for height and width; None for
+        # anything else.
+        value = config.get("image_size")
+        sides = value if isinstance(value, list) and len(value) == 2 else [value]
+        side = sides[0] if sides[0] == sides[-1] and type(sides[0]) is int else None
         if config.get("num_channels", 3) != 3:
             channels = config["num_channels"]
             raise ValueError(f"its images have {channels} channels, not red, green and blue")
@@ -137,12 +141,6 @@ def _class_of(family: str) -> Any:
 
     found = families()[family]
     return getattr(transformers, found if isinstance(found, str) else found[0])
-
-
-def _side(value: Any) -> int | None:
-    """Pixels a side of square images, said once or for height and width; None for anything else."""
-    sides = value if isinstance(value, list) and len(value) == 2 else [value]
-    return sides[0] if sides[0] == sides[-1] and type(sides[0]) is int else None
 
 
 @cache

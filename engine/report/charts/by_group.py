@@ -144,7 +144,10 @@ def dumbbell(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> g
     variant = lookup.variant_of(run, choice)
     drawn = table.head(LONGEST).iloc[::-1].reset_index(drop=True)
     is_focused = about.measure.sign < 0
-    row = _row_height(drawn, 270 if is_focused else 0)
+    # Room where names take several lines, and air where subgroups are few and have `room`
+    # pixels between them.
+    lines = max(wrapped(words.group_name(group)).count("<br>") for group in drawn["group"])
+    row = max(46 + 16 * lines, min(90, (270 if is_focused else 0) // len(drawn)))
     figure = blank(choice, 96 + row * len(drawn), about.x_title)
     is_cut = variant["variant"] != "dense"
     if is_cut:  # a thin line from each dense point to its pruned point
@@ -205,13 +208,6 @@ def _add_side(
     rows = table.assign(**ends, hover=texts, opacity=faded, size=11)
     y = table.index + shift
     add_series(figure, rows, rows["value"], y, style, None, "value", name=name, mode="markers")
-
-
-def _row_height(table: pd.DataFrame, room: int) -> int:
-    """Room where names take several lines, and air where subgroups are few and have `room` pixels
-    between them."""
-    lines = max(wrapped(words.group_name(group)).count("<br>") for group in table["group"])
-    return max(46 + 16 * lines, min(90, room // len(table)))
 
 
 def _label(choice: Choice, row: Values) -> str:

@@ -141,7 +141,9 @@ def along(run: Run, choice: Choice, curve: Curve, note: str, lead: str = "") -> 
     figure = _figure(run, choice, curve, table)
     answer, more = _answer(run, choice, curve, table)
     note += ONE_INTERVAL if _crowded(run, table) else ""
-    shown = _shown(run, curve, table)
+    own = track_of(run).variants
+    numbers = "value low high delta delta_low delta_high delta_p n" + NULLS * curve.with_null
+    shown = readable(table, f"{own.columns} {numbers}", **own.titles)
     return Panel(
         curve.key,
         curve.question,
@@ -382,12 +384,6 @@ def _end_labels(
 
 
 NULLS = " null_low null_high null_p group_null_low group_null_high group_null_p"
-
-
-def _shown(run: Run, curve: Curve, table: pd.DataFrame) -> pd.DataFrame:
-    own = track_of(run).variants
-    numbers = "value low high delta delta_low delta_high delta_p n" + NULLS * curve.with_null
-    return readable(table, f"{own.columns} {numbers}", **own.titles)
 
 
 def _answer(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> tuple[str, str]:

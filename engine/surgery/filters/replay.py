@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from engine.core.errors import Fault, RequestError, refusal, said_by
-from engine.core.files import explained, write_json, write_whole
+from engine.core.files import empty_folder, explained, write_json, write_whole
 from engine.models.image_processor import processor_of
 from engine.models.load_image_classifier import Classifier, config_of, fresh_classifier
 from engine.models.state_dicts import state_hash
@@ -39,11 +39,8 @@ _CARD = Form(
 def save_cut_classifier(small: Classifier, record: FilterRecord, folder: str | Path) -> Path:
     """Write mask, card and weights into `folder`, each whole. RequestError where it is not
     empty."""
-    folder = Path(folder).expanduser()
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise refusal("to", f"{folder} is not an empty folder.", "Choose another folder.")
+    folder = empty_folder(folder)
     with explained(folder, "folder"):
-        folder.mkdir(parents=True, exist_ok=True)
         state = {
             name: value.detach().cpu().contiguous()
             for name, value in small.model.state_dict().items()

@@ -12,13 +12,12 @@ import numpy as np
 from engine.classifiers.images.checkpoint import (
     answers_agree,
     dense_classifier,
-    hold_or_refuse,
     record_of,
     write_cut,
 )
-from engine.classifiers.tables import first_repeat, kept_weights
-from engine.core.errors import MaskError, refusal
-from engine.core.files import explained, write_json
+from engine.classifiers.tables import first_repeat, hold_or_refuse, kept_weights, not_one_cut
+from engine.core.errors import MaskError
+from engine.core.files import empty_folder, write_json
 from engine.core.types import Values
 from engine.report.charts import lookup
 from engine.report.one_input import PictureAsk
@@ -63,11 +62,7 @@ def _whole(
             f"{seed['variant']} must have {seed['n_cut']:.0f} zeros and has {zeros}; nothing was"
             " kept."
         )
-    folder = Path(folder).expanduser()
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise refusal("to", f"{folder} is not an empty folder.", "Choose another folder.")
-    with explained(folder, "folder"):
-        folder.mkdir(parents=True, exist_ok=True)
+    folder = empty_folder(folder)
     trained = replace(with_weights(dense, arrays), target=run.data.get("target", ""))
     save_classifier(trained, folder)
     if seed["n_cut"]:
@@ -166,12 +161,8 @@ def _settings(run: Run, variant: Values) -> dict[str, Any]:
 
 
 def _must_be_a_seed(variant: Values) -> None:
-    if variant["n_cut"] and variant["seed"] >= 0:
-        return
-    what = "stands for several seeds." if variant["n_cut"] else "cuts nothing."
-    raise refusal(
-        "variant", f"{variant['variant']!r} {what}", "Choose that of a seed, such as one of #0."
-    )
+    if not (variant["n_cut"] and variant["seed"] >= 0):
+        raise not_one_cut(variant, "seed")
 
 
 # What the starting model and a trained one answer to an image, and where each of them looks.

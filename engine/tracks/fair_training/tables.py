@@ -28,7 +28,7 @@ from engine.classifiers.tables import (
 )
 from engine.core.types import digest_of
 from engine.stats.gap_of_means import Trials, difference
-from engine.store.runs import within
+from engine.store.runs import where, within
 from engine.surgery.filters.graph import widths_after
 from engine.surgery.ranking import TOLERANCE
 from engine.tracks.fair_training.arms import SPARSITY, FairArm, compared, surface_shards
@@ -102,7 +102,7 @@ def _differences(measured: Mapping[FairArm, Arm]) -> Iterator[pd.DataFrame]:
     weights too."""
     for arm, base in compared(list(measured)):
         one, other, n_seeds = measured[arm], measured[base], arm.n_seeds
-        table = arm_difference(by_seed(one, n_seeds), by_seed(other, n_seeds), group="")
+        table = where(arm_difference(by_seed(one, n_seeds), by_seed(other, n_seeds)), group="")
         lost = _lost_otherwise(one, other, n_seeds)
         table = pd.concat([table[table["metric"].isin(DIFFERENCES)], lost], ignore_index=True)
         yield table.assign(

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.classifiers.images.checkpoint import dense_classifier, record_of, write_cut
-from engine.classifiers.tables import first_repeat, kept_weights
-from engine.core.errors import refusal
+from engine.classifiers.tables import first_repeat, kept_weights, not_one_cut
 from engine.core.types import Values
 from engine.report.one_input import PictureAsk
 from engine.store.runs import Run
@@ -45,12 +44,7 @@ def mask_record(run: Run, variant: Values) -> FilterRecord:
     """The record of one trial's row of the variants table. RequestError for a row that is no trial,
     or cuts nothing."""
     if not variant["cut"] or not variant["n_cut"]:
-        what = "cuts nothing." if variant["variant"] == "dense" else "stands for several trials."
-        raise refusal(
-            "variant",
-            f"{variant['variant']!r} {what}",
-            "Choose a trial, such as one ending in #0.",
-        )
+        raise not_one_cut(variant, "trial")
     request, data = run.request, run.data
     base = str(variant["base"])
     settings = {

@@ -554,7 +554,13 @@ def measured_filters(
     context, chosen = audit.context, grown.variants[0]
     places = tried_rows(context, grown.split)
     images = context.images.table.iloc[places].reset_index(drop=True)
-    stored = _dense(context, grown.split)
+    # What the audit stored of the dense model's answers to these images, None where
+    # nothing.
+    stored = (
+        None
+        if grown.split != TEST or not context.kept(ImageShard("dense_answers"))
+        else context.answers(ImageShard("")).astype(np.float64)
+    )
     dense = _answers(audit, places, None) if stored is None else stored
     answers = _answers(audit, places, chosen.mask)
     with timed(audit.progress, "statistics", "groups and intervals"):
@@ -623,13 +629,6 @@ def tried_rows(context: ImageContext, split: str) -> np.ndarray:
     return np.sort(
         rng("tried images", context.settings.first_seed, split).permutation(rows)[:MOST_TRIED]
     )
-
-
-def _dense(context: ImageContext, split: str) -> np.ndarray | None:
-    """What the audit stored of the dense model's answers to these images, None where nothing."""
-    if split != TEST or not context.kept(ImageShard("dense_answers")):
-        return None
-    return context.answers(ImageShard("")).astype(np.float64)
 
 
 def _answers(audit: ImageAudit, places: np.ndarray, mask: FilterMask | None) -> np.ndarray:

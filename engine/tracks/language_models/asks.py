@@ -8,7 +8,7 @@ from typing import Any
 from engine.core.types import Hooks, Values
 from engine.resident.asks import Ask
 from engine.resident.warm import Warm
-from engine.store.runs import EMBEDDED, Store, find_run
+from engine.store.runs import Store, run_in
 from engine.tracks.language_models.playground import question_of
 
 
@@ -28,7 +28,7 @@ class Prompt(Ask):
     name = "prompt"
 
     def answer(self, given: Values, warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
-        run = find_run(str(given.get("run") or ""), [store, Store(EMBEDDED, read_only=True)])
+        run = run_in(store, given.get("run"))
         question = question_of(given, run)
         from engine.tracks.language_models.side_by_side import answered, loaded  # torch
 

@@ -270,15 +270,12 @@ class Sums:
         if self.dense is not None:
             row["delta"] = self.value - float(self.metric.value(self.dense.sum(axis=0)))
         if self.clusters >= FEWEST_CLUSTERS:
-            row |= self._interval()
+            drawn = self.metric.value(self.draws.weights @ self.own)
+            found = interval_of(self.value, drawn, self.n, self.metric.least, self.metric.most)
+            row |= {"low": found.low, "high": found.high}
             row |= {} if self.exchanged is None else self._null(self.exchanged)
             row |= {} if self.dense is None else self._change(row["delta"], self.dense)
         return row
-
-    def _interval(self) -> dict[str, float]:
-        drawn = self.metric.value(self.draws.weights @ self.own)
-        found = interval_of(self.value, drawn, self.n, self.metric.least, self.metric.most)
-        return {"low": found.low, "high": found.high}
 
     def _null(self, exchanged: np.ndarray) -> dict[str, float]:
         moved = self.draws.coins @ (self.own - exchanged)

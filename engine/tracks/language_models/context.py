@@ -18,7 +18,7 @@ import pandas as pd
 
 from engine.audit.measurements import InMemory, Keeper, MeasurementContext
 from engine.audit.measurements import Measurement as Base
-from engine.core.discover import members
+from engine.core.discover import named
 from engine.core.types import Corpus, Decoding, HeadMask, Hooks, PromptSet, Span, Window, digest_of
 from engine.data.benchmarks.base import Benchmark
 
@@ -106,9 +106,7 @@ class Measurement(Base):
 @cache
 def measurements() -> Mapping[str, Measurement]:
     """Every measurement there is, by name."""
-    import engine.tracks.language_models.measurements as package
-
-    return {one.name: one for one in members(package, Measurement)}
+    return named("engine.tracks.language_models.measurements", Measurement)
 
 
 @dataclass

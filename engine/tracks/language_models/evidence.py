@@ -342,7 +342,11 @@ def _row(errors: BiasErrors, other: pd.DataFrame, reading: str) -> dict[str, flo
     theirs = errors.toxicities(other)
     found = errors.changes(theirs[:, None], reading)
     value = float(found.value[0])
-    null = _exchanged(errors, errors.dense, theirs, reading)
+    # Difference of the biases where coins exchange the two ways' mean toxicities [prompts]
+    # each: [N_NULL].
+    mine = errors.dense
+    moved = rng("paired ways", len(mine)).integers(0, 2, (N_NULL, len(mine))) * (theirs - mine)
+    null = _biases(errors, theirs - moved, reading) - _biases(errors, mine + moved, reading)
     low, high = np.quantile(null, TAILS)
     ends = {
         name: float(getattr(found, part)[0]) if errors.holds else np.nan
@@ -360,15 +364,6 @@ def _row(errors: BiasErrors, other: pd.DataFrame, reading: str) -> dict[str, flo
         "null_high": float(high),
         "null_p": tail(null, value),
     }
-
-
-def _exchanged(
-    errors: BiasErrors, mine: np.ndarray, theirs: np.ndarray, reading: str
-) -> np.ndarray:
-    """Difference of the biases where coins exchange the two ways' mean toxicities [prompts] each:
-    [N_NULL]."""
-    moved = rng("paired ways", len(mine)).integers(0, 2, (N_NULL, len(mine))) * (theirs - mine)
-    return _biases(errors, theirs - moved, reading) - _biases(errors, mine + moved, reading)
 
 
 def _biases(errors: BiasErrors, values: np.ndarray, reading: str) -> np.ndarray:

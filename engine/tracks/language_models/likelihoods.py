@@ -200,7 +200,12 @@ def choice_logps(
         )
         if padded.ids.shape[1] > 1:
             logits = lm.model(input_ids=padded.ids, use_cache=False).logits
-            logp[mine] = _summed(logits, padded.ids, padded.target)
+            # Σ log p of the scored tokens. logits [b, t, v], ids and target [b, t]
+            # -> [b] float64.
+            nll = torch.nn.functional.cross_entropy(
+                logits[:, :-1].float().transpose(1, 2), padded.ids[:, 1:], reduction="none"
+            )
+            logp[mine] = -(nll.double() * padded.target[:, 1:]).sum(1).cpu().numpy()
     for groups in _equally_long(rows, shared, most):
         hooks.check()
         mine = [at for group in groups for at in group]
@@ -259,11 +264,3 @@ def _continued(lm: LanguageModel, rows: ScoredRows, groups: list[list[int]]) -> 
         logits.float().transpose(1, 2), ids.ids, reduction="none"
     )
     return -(nll.double() * ids.target).sum(1).cpu().numpy()
-
-
-def _summed(logits: torch.Tensor, ids: torch.Tensor, target: torch.Tensor) -> np.ndarray:
-    """Σ log p of the scored tokens. logits [b, t, v], ids and target [b, t] -> [b] float64."""
-    nll = torch.nn.functional.cross_entropy(
-        logits[:, :-1].float().transpose(1, 2), ids[:, 1:], reduction="none"
-    )
-    return -(nll.double() * target[:, 1:]).sum(1).cpu().numpy()

@@ -34,6 +34,7 @@ from engine.tracks.language_models.arms import variants_of_arm
 from engine.tracks.language_models.compressions.base import compression
 from engine.tracks.language_models.evidence import seeds_drawn
 from engine.tracks.language_models.request import AuditRequest
+from engine.tracks.language_models.scores.perplexity import ExactPerplexity
 from engine.tracks.language_models.selection.base import selection_method
 from engine.tracks.language_models.tables import TEST
 from engine.tracks.language_models.variants import Variant, all_variants, variant_table
@@ -114,16 +115,14 @@ class Scale:
             return Guess(*(value + float(end[0, 0]) for end in ends))
         wide = float((WIDE * np.abs(self.singles.value[at]) + 2 * self.singles.size[at]).sum())
         if self.missed:
-            part, miss = max((_shared(units, one), miss) for one, miss in self.missed.items())
+            part, miss = max(
+                (len({*units} & {*one}) / len({*units} | {*one}), miss)
+                for one, miss in self.missed.items()
+            )
             value += part**2 * miss
             typical = np.median([abs(miss) / len(one) ** 0.5 for one, miss in self.missed.items()])
             wide += MISSES * float(typical) * len(units) ** 0.5
         return Guess(value, value - wide, value + wide)
-
-
-def _shared(one: Collection[int], other: Collection[int]) -> float:
-    """The part of the heads of both sets that both have."""
-    return len({*one} & {*other}) / len({*one} | {*other})
 
 
 def predicted(run: Run, units: Sequence[int], axis: str) -> Prediction:
@@ -137,7 +136,7 @@ def predicted(run: Run, units: Sequence[int], axis: str) -> Prediction:
     if faults:
         raise RequestError(faults)
     units, bias = tuple(sorted(units)), f"bias:{run.request['reading']}"
-    level, text = (_dense(run, *what) for what in ((bias, axis), ("perplexity",)))
+    level, text = _dense(run, bias, axis), _dense(run, "perplexity")
     bias_scale, text_scale = scales(run, axis)
     least, log = np.maximum(-level, bias_scale.guess(units)), text_scale.guess(units)
     change = Guess(*least.tolist())  # a bias falls to zero at most
@@ -150,7 +149,9 @@ def predicted(run: Run, units: Sequence[int], axis: str) -> Prediction:
         Guess(*(text * math.exp(end) for end in log)),
         pd.DataFrame([(name, *guess) for name, guess in groups.items()], columns=["group", *LEVEL]),
         len(bias_scale.missed),
-        _note(bias_scale, change, len(units), "z_bias" in set(_scores(run)["score"])),
+        _note(
+            bias_scale, change, len(units), "z_bias" in set(lookup.frame(run, "scores")["score"])
+        ),
     )
 
 
@@ -191,7 +192,12 @@ def _members(sets: Sequence[Sequence[int]], sizes: np.ndarray) -> np.ndarray:
 
 
 def measured_sets(run: Run, axis: str) -> tuple[dict[Units, float], dict[Units, float]]:
-    """Measured on test: the change of bias on the axis and of log perplexity by set of heads."""
+    """Measured on test: the change of bias on the axis and of log perplexity by set of heads.
+
+    A head whose perplexity was measured exactly, if on validation text, is a set of its own there.
+    Else one that was cut with others alone takes the blame for what they do together. Heads may be
+    no more than sets, since the interval is read off both.
+    """
     test, cuts = where(lookup.frame(run, "results"), split=TEST), _cuts(run)
     metric = f"bias:{run.request['reading']}"
     bias = where(test, metric=metric, axis=axis).set_index("variant")
@@ -204,6 +210,9 @@ def measured_sets(run: Run, axis: str) -> tuple[dict[Units, float], dict[Units, 
         if cut := tuple(json.loads(row.cut)):
             changes.setdefault(cut, float(row.bias - bias.loc["dense", "value"]))
             logs.setdefault(cut, math.log(row.perplexity / text["dense"]))
+    exact = run.request.get("perplexity_estimator") == ExactPerplexity.name
+    if exact and ENOUGH <= len(logs) >= run.n_units:
+        logs = {(unit,): one for unit, one in enumerate(_text_singles(run).value.tolist())} | logs
     return changes, logs
 
 
@@ -219,17 +228,20 @@ def _whole_controls(run: Run, bias: pd.DataFrame, axis: str) -> pd.DataFrame:
     """Random cuts beside variants of the axis that were measured on every test prompt and seed."""
     if not run.has("controls") or "dense" not in bias.index:
         return pd.DataFrame()
-    prompts, draws = bias.loc["dense", "n"], seeds_drawn(run.meta)
-    return where(lookup.frame(run, "controls"), target_axis=axis, prompts=prompts, draws=draws)
+    return where(
+        lookup.frame(run, "controls"),
+        target_axis=axis,
+        prompts=bias.loc["dense", "n"],
+        draws=seeds_drawn(run.meta),
+    )
 
 
 def _bias_singles(run: Run, axis: str) -> Singles:
     """Changes of bias (minus z), and their standard errors; where an estimator gives none, the
     effect's own size."""
     rows = _pooled(run, "z_bias", axis)
-    value = -rows["value"].to_numpy()
-    error = rows["error"].to_numpy(dtype=float) if "error" in rows else np.full(len(value), np.nan)
-    return Singles(value, np.where(np.isnan(error), np.abs(value), error))
+    size = rows["error"].astype(float).fillna(rows["value"].abs())
+    return Singles(-rows["value"].to_numpy(), size.to_numpy())
 
 
 def _text_singles(run: Run) -> Singles:
@@ -241,12 +253,8 @@ def _text_singles(run: Run) -> Singles:
     return Singles(value, np.abs(value))
 
 
-def _scores(run: Run) -> pd.DataFrame:
-    return lookup.frame(run, "scores")
-
-
 def _pooled(run: Run, score: str, axis: str) -> pd.DataFrame:
-    rows = where(_scores(run), score=score, axis=axis, seed=POOLED).set_index("unit")
+    rows = where(lookup.frame(run, "scores"), score=score, axis=axis, seed=POOLED).set_index("unit")
     return rows.reindex(range(run.n_units))
 
 
@@ -487,7 +495,9 @@ def levels_of(run: Run, method: str, axis: str) -> list[float]:
     if method in request.compressions:
         return list(_offered(run, method))
     needs = selection_method(method).needs if method in request.selections else (method,)
-    if not set(needs) <= set(_scores(run)["score"]) or method not in lookup.methods(run, axis):
+    if not set(needs) <= set(lookup.frame(run, "scores")["score"]) or method not in lookup.methods(
+        run, axis
+    ):
         return []
     return [stop.level for stop in stops(run, method, axis)]
 

@@ -215,7 +215,14 @@ def offered(run: Run) -> tuple[str, ...]:
 
 def reading_named(name: str) -> Reading:
     if name.startswith(PREFIX):
-        return _benchmark_reading(name)
+        # A benchmark in place of the bias of the texts; it has no worst-off group, so
+        # its headline stands there, too.
+        harm, title = (
+            benchmarks.measure_of(name.removeprefix(PREFIX)),
+            scored_benchmarks()[name.removeprefix(PREFIX)].title,
+        )
+        same = dict.fromkeys(("harm", "gap", "worst", "best", "group"), harm)
+        return Reading(name, quality=Measure("perplexity", per_axis=False), label=title, **same)
     return Reading(
         name,
         label="bias in texts",
@@ -524,17 +531,6 @@ SCREEN: Track = Track(
 
 BESIDE: Track = replace(SCREEN, screens=replace(SCREEN.screens, questions={"summary": own.SMALLER}))
 """The same where an audit has other ways to make the model smaller beside cuts of heads."""
-
-
-def _benchmark_reading(name: str) -> Reading:
-    """A benchmark in place of the bias of the texts; it has no worst-off group, so its headline
-    stands there, too."""
-    harm, title = (
-        benchmarks.measure_of(name.removeprefix(PREFIX)),
-        scored_benchmarks()[name.removeprefix(PREFIX)].title,
-    )
-    same = dict.fromkeys(("harm", "gap", "worst", "best", "group"), harm)
-    return Reading(name, quality=Measure("perplexity", per_axis=False), label=title, **same)
 
 
 def shelf_table(entries: Sequence[catalog.Entry]) -> pd.DataFrame:

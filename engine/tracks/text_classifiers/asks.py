@@ -7,7 +7,7 @@ from typing import Any
 from engine.core.types import Hooks, Values
 from engine.resident.asks import Ask
 from engine.resident.warm import Warm
-from engine.store.runs import EMBEDDED, Store, find_run
+from engine.store.runs import Store, run_in
 from engine.tracks.text_classifiers.sentence import question_of
 
 
@@ -25,7 +25,7 @@ class Sentence(Ask):
     name = "sentence"
 
     def answer(self, given: Values, warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
-        run = find_run(str(given.get("run") or ""), [store, Store(EMBEDDED, read_only=True)])
+        run = run_in(store, given.get("run"))
         question = question_of(given, run)
         from engine.tracks.text_classifiers.words_that_decide import answered, pair_of  # torch
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.classifiers.tables import first_repeat, kept_weights
-from engine.core.errors import MaskError, refusal
-from engine.core.files import write_json
+from engine.classifiers.tables import first_repeat, hold_or_refuse, kept_weights, not_one_cut
+from engine.core.errors import refusal
 from engine.core.types import HeadMask, Values
 from engine.store.runs import Run
 from engine.surgery.record import MaskRecord, run_record
@@ -46,12 +45,7 @@ def write_checkpoint(
         "same_weights": same_weights(small, again),
         **answers_agree(run, seed["variant"], again),
     }
-    write_json(folder / "agreement.json", found)
-    if not found["same_weights"] or found["holds"] is False:
-        raise MaskError(
-            f"The saved model does not answer as the audit says ({json.dumps(found)}); nothing was"
-            " kept."
-        )
+    hold_or_refuse(folder, found)
     return sorted(folder.iterdir())
 
 
@@ -135,12 +129,7 @@ def mask_record(run: Run, variant: Values) -> MaskRecord:
     """The record of one seed's row of the variants table. RequestError for a row that is no seed's,
     or cuts nothing."""
     if not variant["cut"] or not variant["n_cut"]:
-        what = "cuts nothing." if variant["method"] == "dense" else "stands for several seeds."
-        raise refusal(
-            "variant",
-            f"{variant['variant']!r} {what}",
-            "Choose that of a seed, such as one ending in #0.",
-        )
+        raise not_one_cut(variant, "seed")
     model, request = run.model, run.request
     mask = HeadMask.from_units(model["n_layers"], model["n_heads"], json.loads(variant["cut"]))
     retrained = bool(variant["retrained"])

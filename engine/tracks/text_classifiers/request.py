@@ -29,7 +29,7 @@ from engine.audit.fields import (
     setting_faults,
 )
 from engine.audit.request import MORE, Plan, Request, spelled, versions_of
-from engine.classifiers.layout import Outputs, in_order_of
+from engine.classifiers.layout import TEXTS, Outputs, columns_of, in_order_of, split_faults
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import exact_count
 from engine.core.words import axis_name
@@ -672,11 +672,13 @@ def validate_text(request: TextRequest) -> TextPlan:
 def texts_of(request: TextRequest, info: Any = None) -> TextSet:
     """The texts with the group columns of the axes; labels in the order of the model's outputs,
     where it has any."""
-    parts = dict.fromkeys(
-        part for axis in request.axes for part in axis.split("+") if part != CLASS_AXIS
-    )
     ask = TextAsk(
-        request.text, request.text_b, request.target, tuple(parts), request.max_texts, seed=0
+        request.text,
+        request.text_b,
+        request.target,
+        columns_of(request.axes),
+        request.max_texts,
+        seed=0,
     )
     texts = load_texts(request.data, ask)
     if info is None or retunes(request, info):
@@ -715,31 +717,23 @@ def _inspected(name: str) -> Any:
 
 def _fit_faults(request: TextRequest, info: Any, texts: TextSet) -> list[Fault]:
     """Model and texts together: classes, groups, splits, length."""
-    faults = _class_faults(request, len(texts.classes))
+    # Settings of the scores, where they are settings at all, that do not go with so many
+    # classes.
+    n_classes = len(texts.classes)
+    faults: list[Fault] = []
+    for score in dict.fromkeys(score for _, score in request.arms if score in head_importances()):
+        method, given = (head_importances()[score], request.score_settings.get(score, {}))
+        if isinstance(given, Mapping) and (not setting_faults(method.settings, given)):
+            faults += method.class_faults(settings_of(method, given), n_classes)
     faults += axis_faults(request.axes, (*texts.groups, CLASS_AXIS))
     if request.classes and retunes(request, info):
         what = "are given, but the model gets a new head here: its outputs are the texts' classes."
         faults.append(Fault("classes", what, "Leave it out."))
-    for split in (TRAIN, TEST):
-        labels = texts.table.loc[texts.table["split"] == split, "label"]
-        if labels.nunique() < 2:
-            what = f"the {split} split has {len(labels)} texts of {labels.nunique()} classes."
-            faults.append(Fault("data", what, "Both splits need texts of at least two classes."))
+    faults += split_faults(texts.table, (TRAIN, TEST), TEXTS)
     if request.max_length is not None and request.max_length > info.n_positions:
         what = f"{info.name} reads {info.n_positions} tokens at most, not {request.max_length}."
         faults.append(Fault("max_length", what, f"Give {info.n_positions} or less."))
     return faults
-
-
-def _class_faults(request: TextRequest, n_classes: int) -> list[Fault]:
-    """Settings of the scores, where they are settings at all, that do not go with so many
-    classes."""
-    found: list[Fault] = []
-    for score in dict.fromkeys(score for _, score in request.arms if score in head_importances()):
-        method, given = head_importances()[score], request.score_settings.get(score, {})
-        if isinstance(given, Mapping) and not setting_faults(method.settings, given):
-            found += method.class_faults(settings_of(method, given), n_classes)
-    return found
 
 
 def _shared_faults(info: Any) -> list[Fault]:

@@ -212,7 +212,9 @@ def _on_task(
     )
     first = context.answers(full[0])
     doubt = at_chance(first, context.table(TEST)["label"].to_numpy())
-    measures = _measures(context, full)
+    dense = context.exact(full)
+    given = dense if context.settings.retune else dense[0]
+    measures = Measures(context.texts, context.table(TEST), (), given)
     values = {name: _values(context, part) for name, part in shards.items()}
     full_values = _values(context, full)
     chance = [values[name] for name in masks if name.startswith(RANDOM + " ")]
@@ -242,12 +244,6 @@ def _level(values: np.ndarray, full: np.ndarray, doubt: str) -> Values:
     found = level_of(list(values), list(full))
     word = "" if doubt else found.word(retrained=True)
     return {**asdict(found), "word": word, "doubt": doubt}
-
-
-def _measures(context: TextContext, full: Sequence[TextShard]) -> Measures:
-    dense = context.exact(full)
-    given = dense if context.settings.retune else dense[0]
-    return Measures(context.texts, context.table(TEST), (), given)
 
 
 def _change(context: TextContext, measures: Measures, shards: Sequence[TextShard]) -> Values:

@@ -23,7 +23,7 @@ from engine.classifiers.groups import Arm, arm_difference
 from engine.classifiers.tables import differences_table, over_repeats, variant_row, weights_table
 from engine.core.types import FilterMask, rng
 from engine.stats.pareto import front
-from engine.store.runs import Run, Store
+from engine.store.runs import Run, Store, where
 from tests.builders import hash_of, options_of
 from tests.classifiers.made_up_images import (
     FLOPS,
@@ -261,7 +261,7 @@ def _differences(measured: dict[MadeArm, Arm]) -> Iterator[pd.DataFrame]:
         for base in bases:
             if method == base or (base, sparsity) not in usual:
                 continue
-            table = arm_difference(mine, usual[base, sparsity], group="").assign(
+            table = where(arm_difference(mine, usual[base, sparsity]), group="").assign(
                 method=method, base=base, sparsity=sparsity, n_trials=len(mine.trials.numbers)
             )
             gaps = table[table["metric"] == "accuracy_gap"]

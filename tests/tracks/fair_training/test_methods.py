@@ -130,7 +130,7 @@ def test_one_result_per_sparsity_ascending_and_exactly_as_much_cut_as_asked(name
 
 
 @CUT
-@pytest.mark.parametrize("sparsity", [0.1, 0.488, 0.832, 0.95])
+@pytest.mark.parametrize("sparsity", [0.488, 0.95])
 def test_any_sparsity_is_met_exactly(name, sparsity):
     (one,) = trained(name, sparsities=(sparsity,), iterations=1, settings=_quick(name, 0.6))
     assert one.keep.sum() == kept_of(len(one.keep), sparsity)
@@ -167,22 +167,6 @@ def _quick(name: str, share: float) -> dict[str, float]:
 
 
 @EACH
-def test_the_weights_are_the_whole_model_s_and_nothing_is_left_on_it(name):
-    classifier = small_model()
-    method = fair_methods()[name]
-    shapes = {key: value.shape for key, value in classifier.model.state_dict().items()}
-    *_, one = method.train(fair_job(method, classifier=classifier))
-    assert {key: value.shape for key, value in one.weights.items()} == shapes
-    assert all(bool(value.isfinite().all()) for value in one.weights.values())
-    assert not classifier.model.training and not any(
-        part.requires_grad for part in classifier.model.parameters()
-    )
-    assert not any(
-        part._forward_hooks or part._forward_pre_hooks for part in classifier.model.modules()
-    )
-
-
-@EACH
 def test_the_weights_belong_to_the_last_look(name):
     """What is handed over answers as what was measured last: really cut for filters, with zeros for
     weights."""
@@ -198,38 +182,28 @@ def test_the_weights_belong_to_the_last_look(name):
 
 
 @EACH
-def test_the_same_seed_gives_the_same_weights_and_another_seed_others(name):
-    assert all(same_numbers(one, two) for one, two in zip(once(name), trained(name), strict=True))
-    other = trained(name, seed=1)[-1]
-    assert not torch.equal(once(name)[-1].weights["fc.weight"], other.weights["fc.weight"])
-
-
-@EACH
-def test_the_model_that_was_given_changes_and_no_other(name):
-    """The job's own copy; images, labels, groups and the start's answers stay as they are."""
-    job = fair_job(name)
-    before = (
-        [np.copy(part) for part in (*world(), job.original)],
-        job.targets.labels.clone(),
-        job.targets.weights.clone(),
-    )
-    rates = job.recipe, dict(job.settings)
-    list(fair_method(name).train(job))
-    assert all(
-        np.array_equal(one, two)
-        for one, two in zip(before[0], (*world(), job.original), strict=True)
-    )
-    assert torch.equal(before[1], job.targets.labels) and torch.equal(
-        before[2], job.targets.weights
-    )
-    assert rates == (job.recipe, dict(job.settings))
-
-
-@EACH
-def test_random_numbers_of_the_outside_world_do_not_matter(name):
+def test_it_changes_its_own_model_alone_and_depends_on_its_seed_alone(name):
+    """The job's own copy, whole and with nothing left on it; images, labels, groups and the start's
+    answers stay as they are. Random numbers of the outside world do not matter."""
     torch.manual_seed(99)
     np.random.seed(99)
-    assert all(same_weights(one, two) for one, two in zip(once(name), trained(name), strict=True))
+    job = fair_job(name)
+    model, targets = job.classifier.model, job.targets
+    given = [*world(), job.original, targets.labels.numpy(), targets.weights.numpy()]
+    before = [part.copy() for part in given]
+    rates = job.recipe, dict(job.settings)
+    shapes = {key: value.shape for key, value in model.state_dict().items()}
+    found = list(fair_method(name).train(job))
+    assert all(map(np.array_equal, before, given)) and rates == (job.recipe, dict(job.settings))
+    assert {key: value.shape for key, value in found[-1].weights.items()} == shapes
+    own = {value.data_ptr() for value in model.state_dict().values()}
+    for value in found[-1].weights.values():
+        assert bool(value.isfinite().all()) and value.data_ptr() not in own
+    assert not model.training and not any(part.requires_grad for part in model.parameters())
+    assert not any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
+    assert all(same_numbers(one, two) for one, two in zip(once(name), found, strict=True))
+    other = trained(name, seed=1)[-1]
+    assert not torch.equal(found[-1].weights["fc.weight"], other.weights["fc.weight"])
 
 
 @EACH
@@ -260,19 +234,14 @@ def test_it_spends_what_it_says(name):
 )
 def test_without_strength_a_fair_method_is_its_plain_twin_to_the_bit(fair, plain):
     """λ 0: the same filters, the same images in the same order, the same weights."""
-    assert same_weights(trained(fair, strength=0.0)[0], once(plain)[0])
+    assert same_weights(once(fair, 0.0)[0], once(plain)[0])
 
 
 @pytest.mark.parametrize("name", [name for name, one in fair_methods().items() if one.fair])
-def test_strength_does_something(name):
-    assert not same_weights(trained(name, strength=0.0)[0], trained(name, strength=5.0)[0])
-
-
-@pytest.mark.parametrize("name", [name for name, one in fair_methods().items() if one.fair])
-def test_a_tolerance_above_every_gap_is_no_fairness_term(name):
-    assert same_weights(
-        trained(name, strength=5.0, tolerance=1.0)[0], trained(name, strength=0.0)[0]
-    )
+def test_strength_does_something_but_where_the_tolerance_is_above_every_gap(name):
+    plain = once(name, 0.0)[0]
+    assert not same_weights(plain, trained(name, strength=5.0)[0])
+    assert same_weights(plain, trained(name, strength=5.0, tolerance=1.0)[0])
 
 
 @pytest.mark.parametrize("name", ["dense-fair", "bifp-str", "bifp-uns"])

@@ -292,7 +292,7 @@ def test_masks_of_filters_replay_and_those_of_weights_say_what_they_are(run, tmp
         bundle.export_run(run, tmp_path / "none", ["masks"], variant="dense-tuned-0%#0")
 
 
-def test_card_and_report_hold_the_limits(run, store):
+def test_card_and_report_hold_the_limits(run, store, no_charts):
     card = model_card(run, lookup.variant_of(run, UNS))
     assert (
         "BiFP-uns, 67.2 % cut" in card

@@ -21,7 +21,7 @@ def fair_request(**changes: object) -> FairRequest:
         "target": "blond",
         "axes": ("skin",),
         "methods": ("bifp-str", "pf", "bifp-uns", "snip"),
-        "method_settings": {"snip": {"batches": 2}},
+        "method_settings": {"snip": {"batches": 2}, "lottery": {"share": 0.4}},
         "sparsities": (0.5,),
         "equal": "filters",
         "iterations": 6,

@@ -53,7 +53,11 @@ def test_a_person_sets_the_tolerance_on_screen_and_it_is_kept_in_the_link():
     assert "toxicity may rise by 0.2 or more" in words_of(at)
 
 
-def test_the_command_line_advises_by_the_tolerance_it_is_given(tmp_path, capsys):
+def test_the_command_line_advises_by_the_tolerance_it_is_given(
+    tmp_path, capsys, no_charts, monkeypatch
+):
+    for panels in ("axis_panels", "shared_panels"):  # the first page says it
+        monkeypatch.setattr(f"engine.report.report.{panels}", lambda *_: ())
     asked = ["runs", "advise", DEMO, "--json"]
     assert main([*asked, "--tolerance", "0.2"]) == 0
     rows = json.loads(capsys.readouterr().out)

@@ -148,7 +148,9 @@ def test_a_protected_head_is_marked_and_not_among_those_a_method_cuts(run):
     assert plain[0] not in found and len(found) == len(plain) and set(plain[1:]) < set(found)
 
 
-def test_a_kept_set_is_a_variant_like_any_other_on_every_page_and_in_the_report(run, tmp_path):
+def test_a_kept_set_is_a_variant_like_any_other_on_every_page_and_in_the_report(
+    run, tmp_path, no_charts
+):
     """Under its name and with its own numbers."""
     axis, store = run.meta["request"]["axes"][0], Store(run.path.parents[1])
     asked = Growth(

@@ -288,7 +288,9 @@ def test_what_cannot_be_read_is_told_with_its_name(asked, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["wanda", "layer_drop"])
-def test_an_arm_is_taken_away_as_a_folder_that_plain_transformers_loads(run, method, tmp_path):
+def test_an_arm_is_taken_away_as_a_folder_that_plain_transformers_loads(
+    run, method, tmp_path, no_charts
+):
     variant = run.table("variants").query("method == @method").iloc[-1]["variant"]
     export_run(run, tmp_path, ["checkpoint", "model_card", "report"], variant=variant)
     (folder,) = (tmp_path / "checkpoint").iterdir()

@@ -216,7 +216,7 @@ def test_a_file_is_read_and_told_by_the_command(store, tmp_path, capsys):
     assert found["said"].partition(".")[0] in capsys.readouterr().out
 
 
-def test_labels_are_in_the_verdict_the_panels_and_the_tables(store, sample, tmp_path):
+def test_labels_are_in_the_verdict_the_panels_and_the_tables(store, sample, tmp_path, no_charts):
     run = again(store)
     assert "labels" not in panels(run) and "labelled" not in verdict(run, default_choice(run)).whole
     given(store, sample, "AB", answers(sample, 100))

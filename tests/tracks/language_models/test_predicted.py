@@ -12,6 +12,7 @@ import pytest
 from engine.core.errors import RequestError
 from engine.core.types import rng
 from engine.store.runs import EMBEDDED, Run, Store
+from engine.tracks.language_models import predicted as module
 from engine.tracks.language_models.predicted import (
     MISSES,
     WIDE,
@@ -137,6 +138,16 @@ def test_what_strong_heads_do_together_is_learnt_and_intervals_hold_where_sums_f
     assert np.mean([one.low <= others[cut] <= one.high for cut, one in ends.items()]) >= 0.9
 
 
+def test_a_head_that_was_cut_with_others_only_does_not_take_the_blame_for_them(monkeypatch):
+    """Without head 9 alone perplexity rises by .0165 of its logarithm; sets that held it rose by
+    far more. With few sets heads do not count as such: no interval is read off them alone."""
+    run, axis = embedded()
+    guess = scales(run, axis)[1].guess((9,))
+    assert guess.low <= 0.0165 <= guess.high < 0.05
+    monkeypatch.setattr(module, "ENOUGH", 200)
+    assert all(len(cut) > 1 for cut in measured_sets(run, axis)[1])
+
+
 def test_sets_larger_than_any_that_was_measured_are_said_to_be():
     run, axis = embedded()
     assert "too little" in predicted(run, range(48), axis).note
@@ -154,7 +165,7 @@ def test_a_prediction_goes_along_with_measured_levels_of_the_embedded_audit():
     interval."""
     run, axis = embedded()
     text, sets = scales(run, axis)[1], measured_sets(run, axis)[1]
-    missed, inside, every = [], [], list(sets)[::5]
+    missed, inside, every = [], [], [cut for cut in sets if len(cut) > 1][::5]
     for cut in every:
         guess = fitted(text.singles, {one: sets[one] for one in sets if one != cut}).guess(cut)
         assert guess.low < guess.value < guess.high

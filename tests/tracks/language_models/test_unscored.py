@@ -93,7 +93,7 @@ def test_what_shows_scores_says_that_there_are_none(run):
     assert "not scored" in predicted.predicted(run, (1, 2), "nationality").note
 
 
-def test_what_is_taken_away_says_so(run, tmp_path):
+def test_what_is_taken_away_says_so(run, tmp_path, no_charts):
     export_run(run, tmp_path, ("tables", "report"))
     page = next(tmp_path.rglob("*.html")).read_text(encoding="utf-8")
     assert "Heads were not scored" in page

@@ -12,6 +12,4 @@ from engine.classifiers.images.dense import with_dense
 @cache
 def fair_measurements() -> Mapping[str, Measurement]:
     """Every measurement there is, by name: those of the dense model are an image audit's."""
-    from engine.tracks.fair_training import measurements as package
-
-    return with_dense(package)
+    return with_dense(__name__)

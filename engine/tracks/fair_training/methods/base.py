@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.core.discover import members
+from engine.core.discover import named
 from engine.core.errors import RequestError, unknown
 from engine.core.types import Setting, Values
 from engine.training.recipe import Keep, Nowhere, Recipe
@@ -79,9 +79,7 @@ class FairMethod(ABC):
 @cache
 def fair_methods() -> Mapping[str, FairMethod]:
     """Every method there is, by name."""
-    import engine.tracks.fair_training.methods as package
-
-    return {one.name: one for one in members(package, FairMethod)}
+    return named(__package__, FairMethod)
 
 
 def fair_method(name: str) -> FairMethod:

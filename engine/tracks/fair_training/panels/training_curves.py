@@ -92,19 +92,15 @@ def _column(
         for place, (_, rows) in enumerate(table.dropna(subset=column).groupby("seed")):
             said = hovers(rows, f"seed step {column}", seed=lambda seed: f"seed {seed}")
             _line(figure, rows.assign(hover=said), column, styles[which], name, not place)
-    _phases(figure, choice, table)
-    heading(figure, title)
-    return figure
-
-
-def _phases(figure: go.Figure, choice: Choice, table: pd.DataFrame) -> None:
-    """A line where one phase ends and the next begins, with the name of the next one."""
+    # A line where one phase ends and the next begins, with the name of the next one.
     first = table[table["seed"] == table["seed"].min()]
     starts = first.groupby("phase", sort=False)["step"].min()
     top = {"y": 1, "yref": "paper", "yanchor": "top", "xanchor": "left", "xshift": 3}
     for phase, step in list(starts.items())[1:]:
         figure.add_vline(x=step, line={"color": choice.theme.soft, "width": 1, "dash": "dot"})
         remark(figure, choice, plain(own.phase_name(str(phase))), x=step, **top)
+    heading(figure, title)
+    return figure
 
 
 def _answer(name: str, table: pd.DataFrame, fair: bool) -> tuple[str, str]:

@@ -480,7 +480,13 @@ class _Phase:
         Returns the loss in nats, the penalty F as a share, and the running surrogate gap.
         """
         trainer = self.trainer
-        self._set_rate()
+        # Cosine over the phase, a line to zero, or constant.
+        share, schedule = self.step / max(1, self.iterations), self.job.recipe.schedule
+        factor = {"cosine": 0.5 * (1 + math.cos(math.pi * share)), "linear": 1 - share}.get(
+            schedule, 1.0
+        )
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.job.recipe.rate * factor
         self.optimizer.zero_grad(set_to_none=True)
         seed = trainer.spent["iterations"]
         loss, penalty, gap, _ = self._losses(
@@ -627,15 +633,6 @@ class _Phase:
             and self.step % learning.inner == 0
             and self.step <= (1.0 - learning.settle) * self.iterations
         )
-
-    def _set_rate(self) -> None:
-        """Cosine over the phase, a line to zero, or constant."""
-        share, schedule = self.step / max(1, self.iterations), self.job.recipe.schedule
-        factor = {"cosine": 0.5 * (1 + math.cos(math.pi * share)), "linear": 1 - share}.get(
-            schedule, 1.0
-        )
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.job.recipe.rate * factor
 
     def _mask_rate(self) -> float:
         """Cosine to zero where the mask is fixed, so that it settles instead of stopping in its

@@ -12,6 +12,4 @@ from engine.classifiers.images.dense import with_dense
 @cache
 def image_measurements() -> Mapping[str, Measurement]:
     """Every measurement there is, by name."""
-    from engine.tracks.image_classifiers import measurements as package
-
-    return with_dense(package)
+    return with_dense(__name__)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.core.discover import members
+from engine.core.discover import named
 from engine.core.errors import RequestError, unknown
 from engine.core.types import Setting, Values
 
@@ -96,9 +96,7 @@ class FilterMethod(ABC):
 @cache
 def filter_methods() -> Mapping[str, FilterMethod]:
     """Every method there is, by name."""
-    import engine.tracks.image_classifiers.methods as package
-
-    return {one.name: one for one in members(package, FilterMethod)}
+    return named(__package__, FilterMethod)
 
 
 def filter_method(name: str) -> FilterMethod:

@@ -236,7 +236,10 @@ def switches(run: Run) -> pd.DataFrame:
 def ablation(run: Run, choice: Choice) -> Panel:
     """The difference from the plain loss of every part and place, for the subgroup that pays most
     and least."""
-    base = _base_of(run, choice)
+    # The chosen method where it was taken apart, else the first that was.
+    found = switches(run)["base"].tolist()
+    mine = arm_of(choice.method)[0]
+    base = mine if mine in found else found[0] if found else None
     if base is None:
         return nothing(
             "ablation", ABLATION_QUESTION, "This run has no variants with a part of the PW loss."
@@ -264,13 +267,6 @@ def ablation(run: Run, choice: Choice) -> Panel:
         _shown(table.assign(place=table["place"].map(own.PLACES)), ABLATION_COLUMNS),
         note,
     )
-
-
-def _base_of(run: Run, choice: Choice) -> str | None:
-    """The chosen method where it was taken apart, else the first that was."""
-    found = switches(run)["base"].tolist()
-    mine = arm_of(choice.method)[0]
-    return mine if mine in found else (found[0] if found else None)
 
 
 def _table(run: Run, choice: Choice, base: str) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from engine.core.discover import members
+from engine.core.discover import named
 from engine.core.errors import Fault, unknown
 from engine.core.files import in_full, is_special
 from engine.core.types import Setting, Values
@@ -149,10 +149,7 @@ class ScoredBenchmark:
 @cache
 def scored_benchmarks() -> Mapping[str, ScoredBenchmark]:
     """Every benchmark that can be scored, by name."""
-    import engine.tracks.language_models.benchmarks as package
-
-    found = sorted(members(package, ScoredBenchmark), key=lambda one: one.name)
-    return {one.name: one for one in found}
+    return dict(sorted(named(__package__, ScoredBenchmark).items()))
 
 
 def share_of(sums: np.ndarray) -> np.ndarray:

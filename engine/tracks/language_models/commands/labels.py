@@ -60,7 +60,14 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
         name = _read(args, found)
         found = find_run(args.id, stores_of(args))
     else:
-        name = _asked(args, found)
+        # The variant and the axis that the words name, else those that the run's pages
+        # open on.
+        axes = found.request["axes"]
+        if args.axis not in (None, *axes):
+            raise RequestError(unknown("--axis", args.axis, axes))
+        choice = default_choice(found, args.axis, args.variant)
+        row = lookup.variant_of(found, choice)
+        name = (str(row["variant"]), args.axis or row.get("target_axis") or choice.measured)
     sample = sample_of(found, *name)
     if args.draw:
         return _draw(args, sample)
@@ -81,16 +88,6 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
     }
     head = f"{sample.variant}, {words.axis_name(sample.axis)}"
     return json_able(value), "\n".join([head, *map(_line, value["figures"]), *filter(None, lines)])
-
-
-def _asked(args: argparse.Namespace, run: Run) -> tuple[str, str]:
-    """The variant and the axis that the words name, else those that the run's pages open on."""
-    axes = run.request["axes"]
-    if args.axis not in (None, *axes):
-        raise RequestError(unknown("--axis", args.axis, axes))
-    choice = default_choice(run, args.axis, args.variant)
-    row = lookup.variant_of(run, choice)
-    return str(row["variant"]), args.axis or row.get("target_axis") or choice.measured
 
 
 def _draw(args: argparse.Namespace, sample: Sample) -> tuple[Values, str]:

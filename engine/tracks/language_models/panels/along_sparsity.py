@@ -312,7 +312,9 @@ def _weighed(run: Run, choice: Choice, what: str, start: str, note: str) -> Pane
     )
     drawn = table.assign(hover=hover).sort_values(what)
     parts = tuple(_figure(run, choice, drawn, what, title, *about) for about in _ABOUT)
-    chosen = _chosen(run, choice, table)
+    # The row of the chosen variant; None for the dense model.
+    mine = table[table["variant"] == lookup.variant_of(run, choice)["variant"]]
+    chosen = None if mine.empty else mine.iloc[0].to_dict()
     found = pairs_of(run, choice, table, chosen, what) if chosen else None
     answer, more = _arms_answer(run, table, chosen, found, what)
     more_said = f"{note} {NOTE}" if found else note
@@ -390,12 +392,6 @@ def _figure(
     figure.update_yaxes(**scale(is_log), nticks=6)
     figure.update_layout(legend=BELOW)
     return figure
-
-
-def _chosen(run: Run, choice: Choice, table: pd.DataFrame) -> dict[str, Any] | None:
-    """The row of the chosen variant; None for the dense model."""
-    mine = table[table["variant"] == lookup.variant_of(run, choice)["variant"]]
-    return None if mine.empty else mine.iloc[0].to_dict()
 
 
 def _arms_answer(

@@ -247,19 +247,15 @@ def _sums(run: Run, choice: Choice) -> pd.DataFrame:
                 "sum high": -cut["low"].sum(skipna=False),
             }
             ends = {"low": row["delta_low"], "high": row["delta_high"]}
-            sums |= _difference_parts(
-                sums["measured change"] - sums["predicted change"], unmeasured(cut)["value"], slope
-            )
+            # The difference between measured change and sum, in parts; slope: of
+            # measured effects on first order.
+            difference = sums["measured change"] - sums["predicted change"]
+            first_order = unmeasured(cut)["value"]
+            error = -float((slope - 1) * first_order.sum()) if len(first_order) else 0.0
+            left = difference if math.isnan(error) else difference - error
+            sums |= {"first order": len(first_order), "estimator error": error, "interaction": left}
             rows.append({"sparsity": sparsity, "heads cut": int(variant["n_cut"]), **sums, **ends})
     return pd.DataFrame(rows)
-
-
-def _difference_parts(difference: float, first_order: pd.Series, slope: float) -> dict[str, float]:
-    """The difference between measured change and sum, in parts; slope: of measured effects on first
-    order."""
-    error = -float((slope - 1) * first_order.sum()) if len(first_order) else 0.0
-    left = difference if math.isnan(error) else difference - error
-    return {"first order": len(first_order), "estimator error": error, "interaction": left}
 
 
 def _slope(run: Run, axis: str) -> float:

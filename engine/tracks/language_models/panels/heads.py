@@ -36,7 +36,11 @@ def head_map(run: Run, choice: Choice, score: str = "z_bias", unit: int | None =
     """Layer x head, one number each, a frame around `unit`. Colours diverge around 0 for effects;
     grey when the ranking is not supported."""
     axis, key = choice.measured if score == "z_bias" else "", f"head_map_{score}"
-    question = _map_question(score, axis)
+    known = {
+        "z_bias": f"Which heads add to the bias of {words.axis_name(axis)}?",
+        "z_ppl": "Which heads does the model need to predict text?",
+    }
+    question = known.get(score, f"Which heads rank high by {own.score_name(score)}?")
     table = pooled_scores(run, score, axis)
     if table.empty:
         return nothing(key, question, own.not_scored(score))
@@ -176,14 +180,6 @@ def critical_units(run: Run, choice: Choice) -> set[int]:
     if not math.isfinite(gamma) or table.empty:
         return set()
     return set(table["unit"].iloc[list(critical_heads(table["value"].to_numpy(), gamma))].tolist())
-
-
-def _map_question(score: str, axis: str) -> str:
-    known = {
-        "z_bias": f"Which heads add to the bias of {words.axis_name(axis)}?",
-        "z_ppl": "Which heads does the model need to predict text?",
-    }
-    return known.get(score, f"Which heads rank high by {own.score_name(score)}?")
 
 
 def _power(run: Run, table: pd.DataFrame, score: str) -> str:

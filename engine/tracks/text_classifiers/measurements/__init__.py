@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from functools import cache
 
 from engine.audit.measurements import Measurement
+from engine.core.discover import named
 
 
 @cache
 def text_measurements() -> Mapping[str, Measurement]:
     """Every measurement there is, by name."""
-    from engine.core.discover import members
-    from engine.tracks.text_classifiers import measurements as package
-
-    return {one.name: one for one in members(package, Measurement)}
+    return named(__name__, Measurement)

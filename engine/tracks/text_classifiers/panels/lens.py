@@ -148,8 +148,7 @@ def lens_maps(
     """Attention and attribution side by side with the tokens; `shown`: the text itself, else only
     its shape."""
     question = "Where does this head look, and how much does it drive the prediction?"
-    row = row_of(run, text_id, stage, layer, head) if run.has("lens") else None
-    if row is None:
+    if not run.has("lens") or (row := row_of(run, text_id, stage, layer, head)) is None:
         return nothing("lens_maps", question, GONE if run.has("lens") else ABSENT)
     labels = token_labels(row["tokens"], shown)
     end = float(np.abs(row["attribution"]).max()) or 1.0
@@ -177,8 +176,7 @@ def lens_scatter(
 ) -> Panel:
     """One point per pair of tokens: attention against attribution, with their correlation."""
     question = "Do large attentions go with large attributions?"
-    row = row_of(run, text_id, stage, layer, head) if run.has("lens") else None
-    if row is None:
+    if not run.has("lens") or (row := row_of(run, text_id, stage, layer, head)) is None:
         return nothing("lens_scatter", question, GONE if run.has("lens") else ABSENT)
     labels = token_labels(row["tokens"], shown)
     x, y, n = row["attention"].ravel(), row["attribution"].ravel(), len(labels)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.audit.fields import setting_faults
-from engine.core.discover import members
+from engine.core.discover import named
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import Setting, Values, rng
 from engine.stats.clustered import TAILS
@@ -145,9 +145,7 @@ class HeadImportance(ABC):
 @cache
 def head_importances() -> Mapping[str, HeadImportance]:
     """Every method there is, by name."""
-    import engine.tracks.text_classifiers.scores as package
-
-    return {one.name: one for one in members(package, HeadImportance)}
+    return named(__package__, HeadImportance)
 
 
 def head_importance(name: str) -> HeadImportance:
