@@ -119,10 +119,11 @@ class Measure:
         return phrasing.number(value, self._is_perplexity)
 
     def signed(self, value: float) -> str:
-        return phrasing.signed(value, self._is_perplexity)
+        """A change of it; below four decimals it is 0."""
+        return phrasing.signed(round(value, 4), self._is_perplexity)
 
     def span(self, low: float, high: float) -> str:
-        return phrasing.span(low, high, self._is_perplexity, self.few)
+        return phrasing.span(round(low, 4), round(high, 4), self._is_perplexity, self.few)
 
     def with_interval(self, row: Values, suffix: str = "") -> str:
         """Value and interval of a row whose columns end in `suffix`."""
