@@ -340,7 +340,7 @@ def transferred(run: Run, choice: Choice) -> Panel:
     table = pd.concat([part.assign(where=at) for part, at in zip(parts, PLACES, strict=True)])
     table = table.drop(columns=["null_low", "null_high"]).reset_index(drop=True)
     said = hovers(table, "place where change", where=str)
-    title = f"change of bias of {axis}, % of the uncut model's"
+    title = "change of bias, % of the uncut model's"
     labels = {name: wrapped(name, 32) for name in rows["place"]}
     looks = looks_of(choice, PLACES)
     table = table.assign(hover=said)
