@@ -52,7 +52,7 @@ def head_map(run: Run, choice: Choice, score: str = "z_bias", unit: int | None =
     _add_marks(figure, run, choice, hollow=hollow, again=drawn_again(table))
     _add_discovered(figure, run, choice, table)
     _add_frame(figure, run, choice, unit)
-    answer, mind = (f"{NOT_SUPPORTED} {warning}", "") if warning else _map_answer(run, table, score)
+    answer, mind = (warning, "") if warning else _map_answer(run, table, score)
     return Panel(
         key,
         question,
@@ -94,7 +94,7 @@ def fasp_picture(run: Run, choice: Choice, unit: int | None = None) -> Panel:
         else ""
     )
     if ranked and warning:
-        answer, more = f"{NOT_SUPPORTED} {warning}", f"{answer} {more}".strip()
+        answer, more = warning, f"{answer} {more}".strip()
     shown = readable(table, f"{COLUMNS} critical cut", **NAMES)
     note = _note(run, table, "z_bias")
     return Panel("fasp_picture", question, answer, figure, shown, note, more=more)
