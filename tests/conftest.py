@@ -22,6 +22,7 @@ os.environ["PRUNEAUDIT_ENGINE"] = (
 
 LONGEST = (
     "browser/",
+    "golden/",
     "pages/test_opened.py",
     "fair_training/test_run.py",
     "text_classifiers/test_run.py",

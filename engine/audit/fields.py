@@ -8,7 +8,6 @@ the run's id, and the row of the documents. `asked` declares, `fields_of` reads 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from functools import cache
@@ -61,9 +60,8 @@ class Scale:
 class Field(Setting):
     """One declared attribute of a request. What is None or empty is the usual for its kind.
 
-    optional: None is allowed. above, below: bounds that are not allowed themselves. word: a word
-    allowed in place of a number. known: the names allowed, where they must be found first. some: at
-    least one must be named.
+    optional: None is allowed. word: a word allowed in place of a number. known: the names allowed,
+    where they must be found first. some: at least one must be named.
 
     option: the command line's, "" for none, which the name gives where it is None; metavar, help:
     its words. commas: names are also separated by commas. parts, join: where several options, or
@@ -89,8 +87,6 @@ class Field(Setting):
     """
 
     optional: bool = False
-    above: float | None = None
-    below: float | None = None
     word: str = ""
     word_label: str = ""
     known: Callable[[], Iterable[str]] | None = None
@@ -190,47 +186,14 @@ class Field(Setting):
         """Whether a value, or each part of a list, is of this kind and in range."""
         if value is None:
             return self.optional
-        if self.kind in ("text", "path", "source"):
+        if self.kind in ("path", "source"):
             return isinstance(value, str)
-        if self.kind == "flag":
-            return isinstance(value, bool)
-        if self.kind == "choice":
-            return value in self.names
-        return self._is_word(value) or (_TYPES[self.kind](value) and self._is_in_range(value))
-
-    def _is_in_range(self, value: float) -> bool:
-        bounds = (
-            self.minimum is None or value >= self.minimum,
-            self.above is None or value > self.above,
-            self.maximum is None or value <= self.maximum,
-            self.below is None or value < self.below,
-        )
-        return -math.inf < value < math.inf and all(bounds)
+        return self._is_word(value) or super().allows(value)
 
     def allowed(self) -> str:
         """What it allows, in words."""
-        if self.kind in ("choice", "flag"):
-            return super().allowed() if self.kind == "flag" else f"one of {', '.join(self.names)}"
         if self.kind in _WORDS:
             return _WORDS[self.kind]
-        one = {"integer": "a whole number", "number": "a number", "numbers": "numbers"}[self.kind]
-        low = (
-            f"above {self.above:g}" if self.above is not None else _or_nothing("from", self.minimum)
-        )
-        high = (
-            f"below {self.below:g}" if self.below is not None else _or_nothing("to", self.maximum)
-        )
-        between = (
-            ""
-            if not (low and high)
-            else (
-                (" and up " if self.maximum is not None else " and ")
-                if (self.above is not None)
-                else " to "
-                if self.below is not None
-                else " "
-            )
-        )
         more = (
             f', or "{self.word}"'
             if self.word
@@ -238,7 +201,7 @@ class Field(Setting):
             if self.example
             else ""
         )
-        return f"{one} {low}{between}{high}".strip() + more
+        return super().allowed() + more
 
     def own_faults(self, value: Any) -> list[Fault]:
         """What is wrong with a value whatever the other fields are."""
@@ -272,10 +235,6 @@ def too_long_fault(where: str, path: str) -> Fault:
         f"{path[:40]!r}… has {len(path)} letters, too many for a path.",
         "Name a file or a folder.",
     )
-
-
-def _or_nothing(word: str, bound: float | None) -> str:
-    return "" if bound is None else f"{word} {bound:g}"
 
 
 KINDS: Mapping[str, Kind] = {

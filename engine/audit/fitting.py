@@ -110,7 +110,7 @@ def fit(request: Any, seconds: float, store: Store, hooks: Hooks = Hooks()) -> F
                 replace(request, **changed), took, changed, _said(scales, changed, took, whole)
             )
         share = lowest
-    raise _too_short(scales, took)
+    raise _too_short(scales, tries[share])
 
 
 def _floor(scale: Scale, is_last: bool) -> int:

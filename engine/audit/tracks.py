@@ -59,7 +59,7 @@ class TrackEntry:
     run: str = "run:run_audit"
     verify: str = "summary:recomputed"
     screen: str = "track:SCREEN"
-    summary: str = "summary:RunSummary"
+    summary: str = "summary:SUMMARY"
     mask: str = "checkpoint:mask_record"
     """What mask.json holds of one takable row of the variants table, (run, row) -> record."""
     checkpoint: str = "checkpoint:write_checkpoint"

@@ -269,35 +269,50 @@ class Setting:
     """The name the screen shows; `name` itself where this is empty."""
     technical: bool = False
     """Whether it changes no number, so that forms do not ask for it."""
+    above: float | None = None
+    below: float | None = None
+    """Bounds that are not allowed themselves."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The values allowed; none where it takes any."""
+        return self.choices
 
     def allows(self, value: Any) -> bool:
-        """Whether a value is of this kind and in range."""
+        """Whether a value, or each part of a list of numbers, is of this kind and in range."""
         if self.kind == "flag":
             return isinstance(value, bool)
         if self.kind == "choice":
-            return value in self.choices
+            return value in self.names
         if self.kind == "text":
             return isinstance(value, str)
         kinds = (int,) if self.kind == "integer" else (int, float)
-        if isinstance(value, bool) or not isinstance(value, kinds):
-            return False
-        least, most = self.minimum, self.maximum
         return (
-            -math.inf < value < math.inf
-            and (least is None or value >= least)
-            and (most is None or value <= most)
+            isinstance(value, kinds)
+            and not isinstance(value, bool)
+            and -math.inf < value < math.inf
+            and (self.minimum is None or value >= self.minimum)
+            and (self.above is None or value > self.above)
+            and (self.maximum is None or value <= self.maximum)
+            and (self.below is None or value < self.below)
         )
 
     def allowed(self) -> str:
         """What it allows, in words."""
         if self.kind == "choice":
-            return f"one of {', '.join(self.choices)}"
+            return f"one of {', '.join(self.names)}"
         if self.kind in ("flag", "text"):
             return "true or false" if self.kind == "flag" else "a text"
-        least = "" if self.minimum is None else f" from {self.minimum:g}"
-        return f"{'a whole number' if self.kind == 'integer' else 'a number'}{least}" + (
-            "" if self.maximum is None else f" to {self.maximum:g}"
-        )
+        one = {"integer": "a whole number", "numbers": "numbers"}.get(self.kind, "a number")
+        is_above, has_low = self.above is not None, self.minimum is not None
+        bounds = {
+            "from": self.minimum,
+            "above": self.above,
+            "and up to" if is_above else "to": self.maximum,
+            "and below" if is_above else "to below" if has_low else "below": self.below,
+        }
+        said = (f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None)
+        return " ".join([one, *said])
 
 
 @dataclass(frozen=True)

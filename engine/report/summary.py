@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any
-
-import pandas as pd
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from engine.audit.tracks import track_of_run
 from engine.core import words
@@ -15,56 +12,23 @@ from engine.core.text import one_line
 from engine.core.types import Values
 from engine.report.charts import lookup
 from engine.report.charts.flips import flipped_said
-from engine.report.contents import default_choice
+from engine.report.contents import default_choice, panels
+from engine.report.tracks import Measure, track_of
 from engine.store.runs import Run, RunSummary
-
-# What a track's summary must say, and numbers as the command line prints them.
-
 
 ORDERS = {"": "Yours first", "newest": "Newest first", "oldest": "Oldest first", "title": "Title"}
 
 
-class Summary(ABC):
-    """How the runs of one track are told in lines. Final subclasses live one per file and are
-    found."""
+@dataclass(frozen=True)
+class Summary:
+    """What the JSON form of a track's runs holds, apart by blanks.
 
-    parts: tuple[str, ...]
-    """Parts of run.json that the JSON form repeats."""
-    columns: tuple[str, ...]
-    """Columns of the variants table beside each result."""
-    more: tuple[str, ...] = ()
-    """Columns of the results table beside the numbers."""
+    parts: of run.json. columns: of the variants table, beside each result. more: of the results.
+    """
 
-    @abstractmethod
-    def lines(self, run: Run) -> list[str]:
-        """One block per axis: the dense model, then each reported variant."""
-
-
-def ends(low: float, high: float, form: str) -> str:
-    """An interval, e.g. "[0.1, 0.2]"."""
-    return (
-        "(no interval)" if math.isnan(low) or math.isnan(high) else f"[{low:{form}}, {high:{form}}]"
-    )
-
-
-def changed(row: Any) -> str:
-    """A change with its interval; "" where none is known."""
-    if math.isnan(row.delta):
-        return ""
-    return f"{row.delta:+.3f} {ends(row.delta_low, row.delta_high, '+.3f')}"
-
-
-def number(value: float, form: str) -> str:
-    return "none" if math.isnan(value) else f"{value:{form}}"
-
-
-def paid_most(rows: pd.DataFrame) -> str:
-    """The subgroup with the lowest change, "" for the dense model."""
-    known = rows[rows["delta"].notna()]
-    if known.empty:
-        return ""
-    most = known.loc[known["delta"].idxmin()]
-    return f"  {most.group} {changed(most)}"
+    parts: str
+    columns: str
+    more: str = "group verdict"
 
 
 def searched(summaries: Sequence[RunSummary], text: str, order: str) -> list[RunSummary]:
@@ -98,21 +62,23 @@ SHOWN = (
 
 
 def _of(run: Run) -> Summary:
-    return track_of_run(run).part("summary")()
+    found: Summary = track_of_run(run).part("summary")
+    return found
 
 
 def summary_of(run: Run) -> Values:
     """JSON-able: request, model, warnings, what the track adds, and the test results of every
     reported variant."""
     meta, variants, results, own = run.meta, run.table("variants"), run.table("results"), _of(run)
-    chosen = variants.loc[variants["chosen"], ["variant", *own.columns]]
+    columns = ["variant", *own.columns.split()]
+    chosen = variants.loc[variants["chosen"], columns]
     reported = results[results["split"] == "test"].merge(chosen, on="variant")
-    keep = ["variant", *own.columns, "axis", "metric", *own.more, *SHOWN]
+    keep = [*columns, "axis", "metric", *own.more.split(), *SHOWN]
     keep = [name for name in keep if name in reported]  # runs of earlier versions hold fewer
     return {
         "run": run.id,
         "title": meta["title"],
-        **{part: meta[part] for part in own.parts},
+        **{part: meta[part] for part in own.parts.split()},
         "added": [
             {name: one.meta[name] for name in ("id", "created", "asked")} for one in run.added
         ],
@@ -135,7 +101,8 @@ def _flips(run: Run) -> dict[str, str]:
 
 
 def summary_text(run: Run) -> str:
-    """Title and warnings, what was added when, the track's lines, then what flipped."""
+    """Title and warnings, what was added when, the numbers of every reported variant by axis, then
+    what every chart says of the variant that a reader meets first."""
     warnings = (
         f"! {warning}" for warning in [*run.meta["warnings"], *run.damaged_additions.values()]
     )
@@ -143,9 +110,49 @@ def summary_text(run: Run) -> str:
         f"+ {one.meta['created'][:19]} added {one.id}: {one_line(one.meta['title'])}"
         for one in run.added
     )
-    head, flips = f"run {run.id}: {one_line(run.meta['title'])}", _flips(run)
-    told = ["\nflips", *(f"  {name:<44} {text}" for name, text in flips.items())] if flips else []
-    return "\n".join([head, *warnings, *added, *_of(run).lines(run), *told])
+    numbers = [line for axis in run.request["axes"] for line in _numbers(run, axis)]
+    readings = track_of(run).readings
+    for name in readings.offered(run):
+        if not readings.of(name).harm.per_axis:
+            numbers += _numbers(run, run.request["axes"][0], name)
+    told = (f"\n{panel.question}\n  {panel.said}" for panel in panels(run).values())
+    head = f"run {run.id}: {one_line(run.meta['title'])}"
+    return "\n".join([head, *warnings, *added, *numbers, *told])
+
+
+def _numbers(run: Run, axis: str, name: str = "") -> Iterator[str]:
+    """A line per reported variant: its harm on the axis with interval, change and null band, its
+    quality, who lost most, and what is wrong with it. name: a reading whose harm is of no axis."""
+    choice, flags = default_choice(run, axis), track_of(run).flags
+    choice, table = replace(choice, reading=name or choice.reading), lookup.reported(run)
+    reading = lookup.reading(run, choice)
+    about = reading.harm.name if name else f"{words.axis_name(axis)}  ({reading.harm.name}"
+    yield f"\n{about}; {reading.quality.name}; who lost most{')' * (not name)}"
+    table = table if name else lookup.of_axis(run, table, axis)
+    for variant in table.to_dict("records"):
+        rows = (
+            (one, lookup.measured(run, variant["variant"], one, choice))
+            for one in (reading.harm, reading.quality)
+        )
+        said = [_said(one, row) for one, row in rows if row]
+        said += [_lost_most(run, variant["variant"], reading.group, axis), flags.of(variant)]
+        yield f"  {variant['variant']:<44} {'; '.join(filter(None, said))}"
+
+
+def _said(measure: Measure, row: Values) -> str:
+    change = measure.brief(row) if math.isfinite(row["delta"]) else ""
+    level = f"{measure.name} {measure.with_interval(row)}"
+    return ", ".join(filter(None, (level, change, measure.null_said(row))))
+
+
+def _lost_most(run: Run, variant: str, measure: Measure, axis: str) -> str:
+    """The subgroup with the change that is furthest to the worse; "" for the dense model."""
+    rows = lookup.groups_of(run, variant, measure.metric, axis)
+    rows = rows[(rows["verdict"] == "") & rows["delta"].notna()]
+    if rows.empty:
+        return ""
+    most = rows.loc[(measure.sign * rows["delta"]).idxmax()].to_dict()
+    return f"{words.quoted(most['group'])} {measure.brief(most)}"
 
 
 def _plain(row: Values) -> Values:

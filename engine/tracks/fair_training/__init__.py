@@ -12,6 +12,5 @@ TRACK = TrackEntry(
     request="request:FairRequest",
     validate="request:validate_fair",
     run="run:run_fair_audit",
-    summary="summary:Fair",
     embedded="experiments._base:REQUESTS",
 )

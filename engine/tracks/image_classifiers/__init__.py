@@ -13,7 +13,6 @@ TRACK = TrackEntry(
     validate="request:validate_images",
     run="run:run_image_audit",
     shelves="track:shelves",
-    summary="summary:Filters",
     embedded="experiments._base:REQUESTS",
     grow="run:grow",
     check_growth="run:check_growth",

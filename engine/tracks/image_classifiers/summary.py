@@ -1,73 +1,33 @@
-"""Cut filters in lines: AUC, its gap between subgroups, and which subgroup paid most, of every arm
-at every speedup."""
+"""What the JSON form of an audit of filters holds, what an image classifier is worth, and whether a
+run's numbers follow from what it stored."""
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from engine.classifiers.audit import Evaluation, evaluation
 from engine.classifiers.groups import OVO, GroupMeasure
 from engine.classifiers.images.request import (
-    CLASS_AXIS,
     inspected,
     outputs_of,
     own_axes,
     usual_axes,
 )
-from engine.classifiers.layout import in_order_of
+from engine.classifiers.layout import columns_of, in_order_of
 from engine.classifiers.tables import input_notes
 from engine.classifiers.verification import again_from_answers, again_from_tried, pooled_are_means
 from engine.core.errors import RequestError, refusal, unknown
-from engine.core.words import AXES
 from engine.data.images.load import SPLITS, ImageAsk, load_images
-from engine.report.summary import Summary, changed, ends, number, paid_most
-from engine.store.runs import Run, where
-from engine.tracks.image_classifiers.panels.speedup import missed
+from engine.report.summary import Summary
+from engine.store.runs import Run
 
-
-class Filters(Summary):
-    """Gap with interval, change and null band; AUC; the subgroup with the lowest change; degenerate
-    trials."""
-
-    parts = ("track", "experiment", "request", "model", "data", "warnings", "spent")
-    columns = ("method", "base", "loss", "speedup", "achieved", "realised", "degenerate")
-    more = ("group", "verdict")
-
-    def lines(self, run: Run) -> list[str]:
-        results, groups, variants = run.table("results"), run.table("groups"), run.table("variants")
-        test = results[results["split"] == "test"]
-        auc = where(test, metric="auc", axis="").set_index("variant")["value"]
-        found = []
-        for axis in run.request["axes"]:
-            gaps = where(test, metric="auc_gap", axis=axis).set_index("variant")
-            mine = where(groups, metric="auc", axis=axis, verdict="")
-            found.append(
-                f"\n{AXES.get(axis, axis)}  (gap of AUC with 95 % interval; null band up to; AUC;"
-                " lowest change)"
-            )
-            for item in variants[variants["chosen"]].itertuples():
-                paid = paid_most(mine[mine["variant"] == item.variant])
-                wrong = f"  ! {item.degenerate} degenerate" if item.degenerate else ""
-                level = number(float(auc.get(item.variant, math.nan)), ".3f")
-                gap = gaps.loc[item.variant] if item.variant in gaps.index else None
-                found.append(f"  {item.variant:<32} {_gap(gap)}  AUC {level}{paid}{wrong}")
-        missing = {name: missed(run, name) for name in variants.loc[variants["chosen"], "variant"]}
-        shown = [f"  {name:<32} {text}" for name, text in missing.items() if text]
-        return [*found, "\ntargets", *shown] if shown else found
-
-
-def _gap(row: pd.Series | None) -> str:
-    if row is None or math.isnan(row.value):
-        return "gap none".ljust(72)
-    return (
-        f"gap {row.value:.3f} {ends(row.low, row.high, '.3f')}  {changed(row):<24}  null"
-        f" {number(row.null_high, '.3f')}"
-    )
+SUMMARY = Summary(
+    "track experiment request model data warnings spent",
+    "method base loss speedup achieved realised degenerate",
+)
 
 
 # What can be asked of an image classifier or a run of one.
@@ -111,10 +71,9 @@ def evaluate(
         classifier = load_cut_classifier(model, device)
     else:
         classifier = load_classifier(model, weights, device=device, size=size)
-    groups = tuple(
-        dict.fromkeys(part for axis in axes for part in axis.split("+") if part != CLASS_AXIS)
+    ask = ImageAsk(
+        target, columns_of(axes), classifier.size, max_images, prepare=classifier.processor
     )
-    ask = ImageAsk(target, groups, classifier.size, max_images, prepare=classifier.processor)
     images = load_images(data, ask)
 
     def answered(rows: np.ndarray, batch: int = 256) -> np.ndarray:

@@ -15,7 +15,6 @@ TRACK = TrackEntry(
     prediction="track:PREDICTION",
     published="track:PUBLISHED",
     shelves="track:shelves",
-    summary="summary:Heads",
     grow="growing:grow",
     check_growth="growing:check_growth",
     told="growing:told",

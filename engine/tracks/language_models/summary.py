@@ -1,5 +1,5 @@
-"""A run in lines, as the command line says it: bias and perplexity of the dense model and of each
-variant. Below: stored benchmarks, and whether the run's numbers follow from what it stored."""
+"""What the JSON form of a run holds, its stored benchmarks, whether its numbers follow from what it
+stored, and the words of its verdicts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ import pandas as pd
 
 from engine.core import words
 from engine.core.types import Values, Window
-from engine.core.words import AXES
 from engine.report import in_words, phrasing
 from engine.report.charts import lookup
-from engine.report.charts.lookup import at_gamma_star
 from engine.report.charts.panel import Choice
-from engine.report.summary import Summary, changed, ends
+from engine.report.summary import Summary
 from engine.report.tracks import Telling
 from engine.store.runs import Run, where
 from engine.tracks.language_models import arms
@@ -28,62 +26,11 @@ from engine.tracks.language_models.bias_intervals import UNUSABLE
 from engine.tracks.language_models.panels.judges import disagreement, labels_said
 from engine.tracks.language_models.perplexity import perplexity
 
-
-class Heads(Summary):
-    """Bias with interval, change and null band; perplexity."""
-
-    parts = ("request", "model", "judge", "gamma", "warnings", "spent")
-    more = ("group_null_mean", "group_null_high", "group_null_p")
-    columns = ("method", "target_axis", "gamma", "sparsity", "realised")
-
-    def lines(self, run: Run) -> list[str]:
-        meta, results, variants = run.meta, run.table("results"), run.table("variants")
-        test = results[results["split"] == "test"]
-        ppl = test[test["metric"] == "perplexity"].set_index("variant")
-        found = []
-        for axis in meta["request"]["axes"]:
-            rows = where(test, metric=f"bias:{meta['request']['reading']}", axis=axis)
-            rows = rows.set_index("variant")
-            found.append(
-                f"\n{AXES.get(axis, axis)}  (bias with 95 % interval; null band up to, words/group;"
-                " perplexity)"
-            )
-            there = variants["variant"].isin(rows.index)  # not all was added on every axis
-            here = variants[variants["chosen"] & there]
-            for item in at_gamma_star(here, axis, meta["gamma"]).itertuples():
-                found.append(_line(item.variant, rows.loc[item.variant], ppl.loc[item.variant]))
-        return found + [
-            line
-            for name in measured_on(run)
-            for line in _of_benchmark(run, scored_benchmarks()[name])
-        ]
-
-
-def _line(name: str, bias: pd.Series, ppl: pd.Series) -> str:
-    group = bias.get("group_null_high", math.nan)
-    change = f"  {changed(bias)}" if changed(bias) else ""
-    return (
-        f"  {name:<44} {bias.value:.3f} {ends(bias.low, bias.high, '.3f')}{change:<28} "
-        f"null {bias.null_high:.3f}/{'—' if math.isnan(group) else f'{group:.3f}'}"
-        f"  ppl {phrasing.number(ppl.value, perplexity=True)}"
-    )
-
-
-def _of_benchmark(run: Run, one: ScoredBenchmark) -> list[str]:
-    """Its main number for the dense model and every variant, over all items."""
-    rows = lookup.frame(run, "benchmarks")
-    rows = where(rows, benchmark=one.name, metric=one.main.name, group="")
-    found = [
-        f"\n{one.title}: {one.main.title}  (with 95 % interval; change; what no preference"
-        " gives; n)"
-    ]
-    for row in rows.itertuples():
-        null = f"null {row.null_low:.3f} to {row.null_high:.3f}  "
-        found.append(
-            f"  {row.variant:<44} {row.value:.3f} {ends(row.low, row.high, '.3f')}"
-            f"  {changed(row):<24}  {'' if math.isnan(row.null_low) else null}n {int(row.n)}"
-        )
-    return found
+SUMMARY = Summary(
+    "request model judge gamma warnings spent",
+    "method target_axis gamma sparsity realised",
+    "group_null_mean group_null_high group_null_p",
+)
 
 
 # What a run stored of a benchmark, as its formulas read it: items in order, log-likelihoods by

@@ -14,7 +14,6 @@ TRACK = TrackEntry(
     validate="request:validate_text",
     run="run:run_text_audit",
     shelves="track:shelves",
-    summary="summary:Tickets",
     grow="growing:grow",
     check_growth="growing:check_growth",
     told="growing:told",

@@ -297,7 +297,7 @@ def test_an_audit_measures_a_benchmark_beside_everything_else(audited, with_pair
     rows = results[results["metric"] == "benchmark:crows_pairs"].set_index("variant")
     again = where(table, metric="distance", group="").set_index("variant")
     pd.testing.assert_series_equal(rows["value"], again["value"].reindex(rows.index))
-    said = summary_text(run).split("CrowS-Pairs: stereotype likelier")[1]
+    said = summary_text(run).split("(CrowS-Pairs); perplexity")[1]
     assert all(f"\n  {variant} " in said for variant in chosen)
     items, logps = run.table("benchmark_items"), run.table("benchmark_logps")
     wide = items.merge(logps[logps["variant"] == "dense"], on=["benchmark", "choice"]).pivot(

@@ -39,7 +39,8 @@ def page(run) -> str:
 
 
 @pytest.mark.parametrize("show", [False, True])
-def test_report_is_one_offline_file_and_hostile_texts_stay_texts(run, tmp_path, show):
+def test_report_is_one_offline_file_and_hostile_texts_stay_texts(run, tmp_path, show, no_charts):
+    """What charts hold is tested in tests/report/test_hostile.py."""
     hostile = _all_hostile(run, tmp_path)
     page = report_html(hostile, show_offensive=show)
     tags = Tags()

@@ -322,10 +322,10 @@ def _legend(run: Run, choice: Choice, methods: list[str], has_null: bool) -> go.
         where = {"x": 0.16, "y": place, "xanchor": "left", "yanchor": "middle"}
         figure.add_annotation(text=text, font={"size": 13}, showarrow=False, **where)
     if has_null:
-        place = len(methods) + 1.5
-        null_band(figure, choice, [0.0, 0.12], [place + 0.3] * 2, [place - 0.3] * 2)
+        low = len(methods) + 1.8
+        null_band(figure, choice, [0.0, 0.12], [low] * 2, [low - 0.6] * 2)
         text = "null band: what<br>chance alone would give"
-        remark(figure, choice, text, x=0.16, y=place, xanchor="left", align="left")
+        remark(figure, choice, text, x=0.16, y=low - 0.3, xanchor="left", align="left")
     figure.update_xaxes(visible=False, range=[-0.01, 1])
     figure.update_yaxes(visible=False, range=[max(len(methods) + 2 * has_null, 9) + 0.6, -0.8])
     heading(figure, "Methods")

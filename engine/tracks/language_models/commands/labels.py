@@ -16,7 +16,6 @@ from engine.report import phrasing
 from engine.report.bundle import write_csv
 from engine.report.charts import lookup
 from engine.report.contents import default_choice
-from engine.report.summary import ends
 from engine.store.runs import Run, find_run
 from engine.tracks.language_models.labels import (
     Sample,
@@ -131,7 +130,7 @@ def _labels(run: Run, given: str) -> tuple[str, dict[str, dict[str, str]]]:
 
 
 def _line(row: Values) -> str:
-    change, judge = (f"{row[name]:+.3f}" for name in ("delta", "judge_delta"))
-    span = ends(row["delta_low"], row["delta_high"], "+.3f")
+    change, judge = (phrasing.signed(row[name]) for name in ("delta", "judge_delta"))
+    span = phrasing.span(row["delta_low"], row["delta_high"])
     start = f"  {one_line(row['group']):<34} {row['n']:>4} pairs"
-    return f"{start}  judge {judge}  corrected {change} {span}"
+    return f"{start}  judge {judge}  corrected {change} ({span})"
