@@ -67,7 +67,7 @@ def test_the_audit_on_screen_can_be_deleted_too(two):
     at.button(key="delete_one-run").click().run()
     assert_calm(at)
     assert at.query_params["run"] == "two-run"
-    assert not at.warning, "who deletes an audit knows that it is not here"
+    assert not at.warning
 
 
 def test_what_is_ticked_is_compared(two):

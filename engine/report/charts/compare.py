@@ -218,13 +218,11 @@ def _rows(run: Run, name: str, choice: Choice) -> list[dict[str, Any]]:
 
 def _answer(harm: Measure, rows: Sequence[dict[str, Any]], called: Mapping[str, str]) -> str:
     cut = [row for row in rows if row["method"] != "dense"]
-    if not cut:
-        told = [f"{called[row['run']]}: uncut {harm.name} {_level(harm, row)}" for row in rows]
-    else:
-        told = [
-            f"{called[row['run']]}: {harm.name} {_level(harm, row)}{_change(harm, row)}"
-            for row in cut
-        ]
+    told = [
+        f"{called[row['run']]}: {'' if cut else 'uncut '}{harm.name} {_level(harm, row)}"
+        f"{_change(harm, row) if cut else ''}"
+        for row in cut or rows
+    ]
     return " ".join(f"{phrasing.sentence(one)}." for one in told)
 
 

@@ -276,11 +276,9 @@ def test_csv_and_tsv(csv, name, sep):
     texts = load(source)
     assert texts.pair and set(texts.table["text_b"]) == {second}
     assert (texts.classes, texts.groups, texts.metric) == (("0", "1"), ("people",), "accuracy")
-    bare = csv(name, sep, {"text": "Text", "label": "LABEL"})
-    assert look_texts(bare).default_groups == (), "no column of groups, no axis chosen"
-    source = csv(name, sep, {"text": "Text", "label": "LABEL"}, **columns)
     single = load(source, text_b="")
     assert not single.pair and single.digest != texts.digest
+    assert look_texts(csv(name, sep)).default_groups == ()
 
 
 def test_columns_can_be_named(csv):
