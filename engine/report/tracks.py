@@ -60,10 +60,6 @@ class Level:
     """A factor, drawn on a logarithmic axis; else a share from 0 on."""
 
 
-def _shown(value: float) -> float:
-    return 0.0 if abs(value) < 0.00005 else value
-
-
 @dataclass(frozen=True)
 class Measure:
     """A metric of the results table and how its numbers are written."""
@@ -124,10 +120,11 @@ class Measure:
 
     def signed(self, value: float) -> str:
         """A change of it; below four decimals it is 0."""
-        return phrasing.signed(_shown(value), self._is_perplexity)
+        return phrasing.signed(value * (abs(value) >= 0.00005), self._is_perplexity)
 
     def span(self, low: float, high: float) -> str:
-        return phrasing.span(_shown(low), _shown(high), self._is_perplexity, self.few)
+        shown = max(abs(low), abs(high)) >= 0.00005
+        return phrasing.span(low * shown, high * shown, self._is_perplexity, self.few)
 
     def with_interval(self, row: Values, suffix: str = "") -> str:
         """Value and interval of a row whose columns end in `suffix`."""
