@@ -48,7 +48,8 @@ def _found(summaries: list[RunSummary]) -> list[RunSummary]:
         found = searched(summaries, typed, select("Sorted by", ORDERS, state.SORTED))
     if not found:
         st.info("No audit holds these words.")
-    return found
+    first = jobs.store().favourites()
+    return sorted(found, key=lambda one: one.id not in first)
 
 
 def _audit(summary: RunSummary) -> None:
@@ -68,6 +69,11 @@ def _audit(summary: RunSummary) -> None:
             st.text(visible(title))
             about = capital(track.nouns.about) if track else "Of a kind that is not here"
             st.caption(plain(f"{about} · {summary.created[:10]} · {origin} · {axes} · {methods}"))
+        starred = summary.id in jobs.store().favourites()
+        key, star = ("favour", summary.id), "★" if starred else "☆"
+        help_text = "Favourites stand first."
+        look = {"type": "tertiary", "width": "content", "help": help_text}
+        button(f"{star} Favourite", key, _favour, summary.id, not starred, **look)
         key = ("open", summary.id)
         button("Open", key, state.open_run, summary.id, icon="dashboard", width="content")
         _more(summary, title)
@@ -108,6 +114,10 @@ def _open_compare(ticked: list[str]) -> None:
 
 def _rename(run_id: str, key: str) -> None:
     _try(lambda: jobs.store().rename(run_id, str(state.value_of(key) or "")))
+
+
+def _favour(run_id: str, wanted: bool) -> None:
+    _try(lambda: jobs.store().favour(run_id, wanted))
 
 
 def _delete(run_id: str) -> None:

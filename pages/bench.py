@@ -155,7 +155,7 @@ def _list(desk: Desk) -> None:
         key=state.PROTECTED,
         format_func=named,
         placeholder=bench.example,
-        help="What a method cuts, below, leaves these on and takes the next ones.",
+        help="These stay on: where a method would cut them, below, it takes the next ones.",
     )
     state.keep(state.PROTECTED, held)
 

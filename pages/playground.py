@@ -157,7 +157,7 @@ def _row(row: Values, shown: bool) -> None:
     """Prompt and both texts, the first token that differs marked."""
     at = row["parts_at"]
     where = "word for word the same" if at is None else f"they part at token {at + 1}"
-    alone = f"toxicity alone {phrasing.number(row['prompt_score'])}"
+    alone = f"toxicity of the prompt alone {phrasing.number(row['prompt_score'])}"
     label = f"{group_label(row['subgroup'], 'Prompt')}, {alone}, {where}"
     safe.passage(row["prompt"], label=label)
     for side, column in zip(SIDES, st.columns(2, gap="medium"), strict=True):

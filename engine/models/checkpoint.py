@@ -477,8 +477,8 @@ def heads_said(info: Any, adapter_of_loaded: Callable[[], Any]) -> list[str]:
 
 
 def size_said(numbers: int) -> str:
-    """How many numbers a model has: "124 million numbers"."""
+    """How many parameters a model has: "124 million parameters"."""
     for least, word in ((10**9, "billion"), (10**6, "million")):
         if numbers >= least:
-            return f"{numbers / least:.3g} {word} numbers"
-    return f"{numbers:,} numbers"
+            return f"{numbers / least:.3g} {word} parameters"
+    return f"{numbers:,} parameters"

@@ -135,7 +135,7 @@ def _sure(view: View) -> str:
     least, most = in_words.apart(*sorted((low, high)))
     is_chance = kind == "fell" and phrasing.inside_null(row)
     chance = " What is left could be chance." * is_chance
-    return f"The {name} {kind} by {least} to {most} (95 % interval).{chance}"
+    return f"The {name} {kind} by between {least} and {most} (95 % interval).{chance}"
 
 
 def _recommendation(view: View) -> Step:

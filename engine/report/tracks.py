@@ -119,10 +119,12 @@ class Measure:
         return phrasing.number(value, self._is_perplexity)
 
     def signed(self, value: float) -> str:
-        return phrasing.signed(value, self._is_perplexity)
+        """A change of it; below four decimals it is 0."""
+        return phrasing.signed(value * (abs(value) >= 0.00005), self._is_perplexity)
 
     def span(self, low: float, high: float) -> str:
-        return phrasing.span(low, high, self._is_perplexity, self.few)
+        shown = max(abs(low), abs(high)) >= 0.00005
+        return phrasing.span(low * shown, high * shown, self._is_perplexity, self.few)
 
     def with_interval(self, row: Values, suffix: str = "") -> str:
         """Value and interval of a row whose columns end in `suffix`."""

@@ -682,6 +682,18 @@ class Store:
         write_document(path, {"run": run_id, "title": kept}, TITLE_SCHEMA)
         return kept
 
+    def favour(self, run_id: str, wanted: bool) -> None:
+        """Count a run, wherever it lies, among a person's favourites, or no longer."""
+        path = self.root / FAVOURITES / safe_id(run_id)
+        with explained(self.root):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch() if wanted else path.unlink(missing_ok=True)
+
+    def favourites(self) -> set[str]:
+        """Ids of the favourites; some may be gone."""
+        folder = self.root / FAVOURITES
+        return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+
     def delete(self, run_id: str) -> RunSummary | None:
         """Move a run of this store to STORE/trash/RUN; what it was, None where it cannot be read.
         Damaged runs can go too. Title and additions stay where they are for an undo.
@@ -841,6 +853,8 @@ def open_run(id_or_path: str | Path) -> Run:
 # lie in the user's store wherever the run lies, so that the embedded audits can be renamed too.
 
 
+FAVOURITES = "favourites"
+"""STORE/favourites/RUN, empty files."""
 TITLE_SCHEMA = 1
 LONGEST = 200
 """Characters of a title."""

@@ -172,8 +172,7 @@ def choose(run: Run, ahead: bool = False) -> Choice:
 
 
 def _slider(run: Run, method: str, axis: str, ahead: bool) -> float:
-    """The slider: how much is cut. Finished levels are marked below it where others are offered
-    too."""
+    """The slider: how much is cut. Dots below it mark the finished levels."""
     track, level, finished = track_of(run), track_of(run).level, _finished(run, method, axis)
     prediction = prediction_of(run)
     options = sorted({*finished, *(prediction.stops(run, method, axis) if prediction else ())})
@@ -191,9 +190,8 @@ def _slider(run: Run, method: str, axis: str, ahead: bool) -> float:
         bind=state.BOUND,
         help=level.help,
     )
-    if len(options) > len(finished):
-        _mark_finished(options, finished)
-    elif wanted is not None and wanted not in options:
+    _mark_finished(options, finished)
+    if len(options) == len(finished) and wanted is not None and wanted not in options:
         st.caption(f"{level.say(wanted)} is not measured; this is the nearest that is.")
     _say_unmet(level.key, None, value, "which is no step here; this is the nearest.")
     state.keep(level.key, value)

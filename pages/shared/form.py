@@ -232,7 +232,7 @@ def summary_of_faults(request: Values) -> None:
     if wrong:
         what = f"{phrasing.count(len(wrong), 'field needs', 'fields need')} another value"
         listed = phrasing.listing(_called(field) for field in fields if field.name in wrong)
-        show_errors([f"{what}: {listed}. What is wrong stands below each."])
+        show_errors([f"{what}: {listed}. Look there for what is wrong."])
     show_errors(str(fault) for owner, fault in owned if owner is None)
 
 

@@ -178,7 +178,7 @@ def _choose_run() -> None:
         return
     welcome.notice()
     wanted = state.wanted_run()
-    if wanted is not None and wanted not in summaries:
+    if wanted not in (None, state.kept(state.DELETED), *summaries):
         st.warning(
             "The link names an audit that is not here. Another one is shown.",
             icon=":material/link_off:",

@@ -52,7 +52,7 @@ def growth_of(run: KeptRun, choice: Choice, **asked: Any) -> Growth:
 def _offer(run: KeptRun, choice: Choice, ahead: Ahead | None) -> None:
     level = track_of(run).level.say(choice.level)
     with st.container(border=True, key=state.key_of("measuring", "level")):
-        said = f"{level} is not measured. {ahead.said if ahead else NOTHING}"
+        said = ahead.said if ahead else f"{level} is not measured. {NOTHING}"
         lead = f"<b>{LEAD}</b> " if ahead else ""
         st.html(f'<p class="pa-answer">{lead}{escaped(said)}</p>')
         growth = growth_of(run, choice, method=choice.method, level=choice.level)

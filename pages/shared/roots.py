@@ -32,11 +32,8 @@ def readable() -> tuple[Path, ...]:
     named = os.environ.get(READ)
     asked = named.split(os.pathsep) if named else [Path.home(), Path.cwd()]
     hub = os.environ.get("HF_HOME") or "~/.cache/huggingface"
-    return tuple(
-        Path(one).expanduser().resolve()
-        for one in (*asked, default_root(), hub, PROJECT)
-        if str(one)
-    )
+    found = (*asked, default_root(), hub, PROJECT)
+    return tuple({Path(one).expanduser().resolve(): one for one in found if str(one)})
 
 
 def writable() -> tuple[Path, ...]:

@@ -62,11 +62,22 @@ def test_audits_are_searched_and_sorted(two):
     assert listed() == [] and "No audit holds these words." in at.info[0].value
 
 
+def test_favourites_stand_first(two):
+    at = opened("audits", run=None)
+    at.button(key="favour_two-run").click().run()
+    assert_calm(at)
+    keys = [button.key for button in at.button if button.key.startswith("open_")]
+    assert keys == ["open_two-run", "open_one-run"]
+    at.button(key="favour_two-run").click().run()
+    assert two.favourites() == set()
+
+
 def test_the_audit_on_screen_can_be_deleted_too(two):
     at = opened("audits", run="one-run")
     at.button(key="delete_one-run").click().run()
     assert_calm(at)
     assert at.query_params["run"] == "two-run"
+    assert not at.warning
 
 
 def test_what_is_ticked_is_compared(two):

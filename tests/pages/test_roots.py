@@ -53,6 +53,7 @@ def test_home_is_inside_and_nothing_hidden_or_linked_out_of_it(home):
         "~/.cache/huggingface/hub/models--x",
     )
     assert all(is_inside(path, inside) for path in ours)
+    assert len(inside) == len(set(inside))
 
 
 def test_a_request_that_names_other_files_is_refused_with_all_of_them(home, tmp_path):

@@ -121,11 +121,11 @@ def test_titles_are_told_once(store):
     assert not any(run.meta["title"] in answer for run in runs)
     assert all(compare.named(runs).count(f"“{title}”") == 1 for title in compare.titles(runs))
     alike = compare.compare_runs([store.open("same"), store.open("elsewhere")], PLAIN)
-    assert alike.said.startswith("This audit: ") and "; the other audit: " in alike.said
-    assert list(alike.figure.layout.yaxis.ticktext) == ["This audit", "The other audit"]
+    assert alike.said.startswith("This audit: ") and ". The other audit: " in alike.said
+    assert list(alike.figure.layout.yaxis.ticktext) == ["same", "elsewhere"]
     three = [store.open("same"), store.open("fair"), store.open("elsewhere")]
     assert compare.short_names(three) == ["this audit", "audit 2", "audit 3"]
-    assert "; audit 3: " in compare.compare_runs(three, PLAIN).said, "numbered as they were chosen"
+    assert ". Audit 3: " in compare.compare_runs(three, PLAIN).said, "numbered as they were chosen"
 
 
 def test_a_title_names_its_axes_in_words(store, tmp_path):

@@ -120,6 +120,7 @@ def test_directions_of_measures():
     assert (gap.better, gap.worse, gap.sign) == ("fell", "rose", 1)
     assert (auc.better, auc.worse, auc.sign) == ("rose", "fell", -1)
     assert auc.title == "AUC (higher is better)"
+    assert (auc.signed(2.1e-6), auc.span(-1.6e-6, 5e-6)) == ("0", "0 to 0")
     row = {"delta": -0.094, "delta_low": -0.14, "delta_high": -0.048}
     assert auc.brief(row) == "−0.094 (−0.140 to −0.048)"
     assert auc.brief({**row, "delta_high": 0.01}).endswith("includes zero)")

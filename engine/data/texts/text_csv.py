@@ -57,7 +57,7 @@ class TextCsv(TextReader):
         many = left_out({name: n for name, n in counts.items() if name not in (text, target)})
         said = [note for name in found if name != text for note in spelled[name][1]]
         note = " ".join(filter(None, (own_names, many, *csv.notes, *said)))
-        name, default = path.stem, groups[:1]
+        name, default = path.stem, tuple(own[:1])
         return TextInfo(
             name,
             "CSV",

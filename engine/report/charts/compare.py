@@ -96,7 +96,7 @@ def compare_runs(runs: Sequence[Run], choice: Choice) -> Panel:
         f"Each bar of chance is the run's own null band. {kind} Different runs share no random"
         " draws."
     )
-    figure, items = _figure(runs[0], choice, harm, table, called), track_of(runs[0]).nouns.items
+    figure, items = _figure(runs[0], choice, harm, table), track_of(runs[0]).nouns.items
     heads = {"label": "variant", "value": harm.name, "n": harm.of_what or items}
     return Panel("compare_runs", question, answer, figure, readable(table, COLUMNS, **heads), note)
 
@@ -218,14 +218,12 @@ def _rows(run: Run, name: str, choice: Choice) -> list[dict[str, Any]]:
 
 def _answer(harm: Measure, rows: Sequence[dict[str, Any]], called: Mapping[str, str]) -> str:
     cut = [row for row in rows if row["method"] != "dense"]
-    if not cut:
-        told = [f"{called[row['run']]}: uncut {harm.name} {_level(harm, row)}" for row in rows]
-    else:
-        told = [
-            f"{called[row['run']]}: {harm.name} {_level(harm, row)}{_change(harm, row)}"
-            for row in cut
-        ]
-    return phrasing.sentence("; ".join(told)) + "."
+    told = [
+        f"{called[row['run']]}: {'' if cut else 'uncut '}{harm.name} {_level(harm, row)}"
+        f"{_change(harm, row) if cut else ''}"
+        for row in cut or rows
+    ]
+    return " ".join(f"{phrasing.sentence(one)}." for one in told)
 
 
 def _change(harm: Measure, row: Values) -> str:
@@ -238,9 +236,7 @@ def _level(harm: Measure, row: Values) -> str:
     return f"{text}, {side} its null band" if side in ("inside", "below") else text
 
 
-def _figure(
-    run: Run, choice: Choice, harm: Measure, table: pd.DataFrame, called: Mapping[str, str]
-) -> go.Figure:
+def _figure(run: Run, choice: Choice, harm: Measure, table: pd.DataFrame) -> go.Figure:
     records, dense = table.to_dict("records"), table["method"] == "dense"
     said = hovers(
         table.assign(level=[_level(harm, row) for row in records]),
@@ -259,7 +255,7 @@ def _figure(
         choice,
         drawn,
         "value",
-        {name: phrasing.sentence(called[name]) for name in names},
+        {name: wrapped(name, 28) for name in names},
         looks,
         harm.title,
         row="run",

@@ -70,8 +70,8 @@ FLAGGED = "Crosses mark sparsities at which a seed's model predicts one class on
 _TRAINING = "Other training: the results, and how fast they come, depend on it."
 BINDING = {
     "track": (
-        "Two kinds of audit: what is cut, how it is trained and what a level means differ. Only "
-        "measures on the same images stand side by side."
+        "Two kinds of audit: they differ in what is cut, how it is trained and what a level means. "
+        "Only measures on the same images stand side by side."
     ),
     **BINDING_IMAGES,
     **dict.fromkeys(("iterations", "recipe", "train", "mirror", "tune on"), _TRAINING),

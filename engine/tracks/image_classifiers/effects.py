@@ -233,12 +233,12 @@ def ahead_of_set(run: Run, choice: Choice, units: Units) -> Ahead | None:
     if choice.reading not in set(guesses["metric"]):
         return None
     mask, (missed, still, sets) = filter_mask(run, units), found.missed[choice.reading]
-    numbers = f"by {phrasing.number(missed)}, and “no change” by {phrasing.number(still)}"
+    numbers = f"by {phrasing.number(missed)}, a guess of no change by {phrasing.number(still)}"
     told = (
         f"The prediction for {phrasing.count(len(units), 'filter')} off is the sum of what each"
-        f" does alone. In {sets} random sets sums missed"
-        f" {lookup.reading(run, choice).quality.name} {numbers}. All is of test images: they are no"
-        " independent check of a set that is chosen by it."
+        f" does alone. In {sets} random sets such sums missed"
+        f" {lookup.reading(run, choice).quality.name} {numbers}. All numbers are of test images:"
+        " these are no independent check of a set that is chosen by them."
     )
     columns = {"cut": json.dumps(mask.to_dict()), "achieved": np.nan, "flops": np.nan}
     return foretold(run, mask, units, guesses, columns, said(run, told))

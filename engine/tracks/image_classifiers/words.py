@@ -21,8 +21,8 @@ NOT_RETRAINED = (
 """Of a set that a person chose."""
 
 NO_EFFECTS = (
-    "No prediction here: nobody measured what each filter does alone. Page Filters, tab Scores, "
-    "measures it, as does `python -m engine measure RUN --effects`."
+    "No prediction here: nobody measured what each filter does alone. The page Filters (tab "
+    "Scores) or `python -m engine measure RUN --effects` measures it."
 )
 
 METHODS: dict[str, Word] = {

@@ -390,11 +390,11 @@ def transfer_text(*rows: Values) -> str:
 def _arriving(row: Values) -> Iterator[tuple[str, str]]:
     """Sentences with a place for sources, and what stands after this source there."""
     if math.isnan(row["home_low"]):
-        yield "The uncut model's bias at home may be none, so no share can be given.", ""
+        yield "The uncut model's bias at home may be zero, so no share can be given.", ""
     elif not (row["home_high"] < 0 or row["home_low"] > 0):
-        yield "The change at home may be none, so no share of it can arrive.", ""
+        yield "The change at home may be zero, so no share of it can arrive.", ""
     elif math.isnan(row["away_low"]):
-        yield "The uncut model's bias on {} may be none, so no share can be given.", ""
+        yield "The uncut model's bias on {} may be zero, so no share can be given.", ""
     else:
         share, *ends = (phrasing.percent(row[f"arrives{end}"]) for end in ("", "_low", "_high"))
         yield f"{share} of the change at home arrives on {{}} ({' to '.join(ends)}).", ""

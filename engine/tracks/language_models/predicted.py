@@ -240,7 +240,7 @@ def _bias_singles(run: Run, axis: str) -> Singles:
     """Changes of bias (minus z), and their standard errors; where an estimator gives none, the
     effect's own size."""
     rows = _pooled(run, "z_bias", axis)
-    size = rows["error"].astype(float).fillna(rows["value"].abs())
+    size = rows.get("error", rows["value"].abs()).astype(float).fillna(rows["value"].abs())
     return Singles(-rows["value"].to_numpy(), size.to_numpy())
 
 

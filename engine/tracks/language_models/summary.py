@@ -186,7 +186,7 @@ def groups(run: Run, axis: str) -> str:
 
 
 def harm(run: Run, choice: Choice) -> str:
-    return f"the bias by {words.axis_name(choice.measured)}"
+    return f"the bias of {words.axis_name(choice.measured)}"
 
 
 def beyond(run: Run, choice: Choice, row: Values) -> str:

@@ -135,17 +135,17 @@ IMPORTANCE: dict[str, Word] = {
     ),
     "layer_integrated_gradients": Word(
         "integrated gradients of head outputs",
-        "Mean size of the integrated gradients of what a head hands on (Captum's"
+        "Mean size of the integrated gradients of a head's output (Captum's"
         " LayerIntegratedGradients), in logits.",
     ),
     "gradient_x_activation": Word(
         "gradient \u00d7 activation",
-        "Mean size of the gradient of the logit times what a head hands on (Captum's"
+        "Mean size of the gradient of the logit times a head's output (Captum's"
         " LayerGradientXActivation).",
     ),
     "deep_lift": Word(
         "DeepLift of head outputs",
-        "Mean size of the DeepLift attribution of what a head hands on (Captum's LayerDeepLift), in"
+        "Mean size of the DeepLift attribution of a head's output (Captum's LayerDeepLift), in"
         " logits.",
         caveat="Captum has no rule for softmax, GELU and LayerNorm: they pass plain gradients.",
     ),

@@ -278,6 +278,7 @@ def test_csv_and_tsv(csv, name, sep):
     assert (texts.classes, texts.groups, texts.metric) == (("0", "1"), ("people",), "accuracy")
     single = load(source, text_b="")
     assert not single.pair and single.digest != texts.digest
+    assert look_texts(csv(name, sep)).default_groups == ()
 
 
 def test_columns_can_be_named(csv):

@@ -90,6 +90,7 @@ def test_the_speedup_slider_is_a_view(images):
         and at.selectbox(key="axis").value == "skin"
     )
     first = html_of(at)
+    assert first.count('class="pa-measured"') == 5, "a dot per level, also where all are measured"
     assert "predicts one class for every image" in first, "the degenerate trial is warned of"
     slider.set_value(2.0).run()
     assert_calm(at)

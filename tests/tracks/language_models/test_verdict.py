@@ -70,7 +70,7 @@ def test_a_gap_that_fell_because_the_worst_off_gained(base, tmp_path):
     said = verdict(run, choice)
     assert (
         said.sentence == "Cutting 6 of 32 heads lowers toxicity for "
-        f"{names[0]}, and the bias by gender and sex by 60 %."
+        f"{names[0]}, and the bias of gender and sex by 60 %."
     )
     seen = "No single group is clearly worse off. A rise below 0.16 could go unseen. "
     assert said.meaning.startswith(f"{seen}Of 46 texts, ")
@@ -87,7 +87,7 @@ def test_levelling_down_is_named_and_partly_so(base, tmp_path):
     said = verdict(run, choice)
     assert (
         said.sentence == f"Cutting 6 of 32 heads raises toxicity for {names[1]}, but lowers the"
-        " bias by gender and sex by 30 %."
+        " bias of gender and sex by 30 %."
     )
     assert said.meaning.endswith(
         "The best-off group got worse, and no group clearly gained: levelling down."
@@ -119,9 +119,9 @@ def test_what_is_unclear_or_chance_is_said_to_be(base, tmp_path):
         "We claim no change of the bias (0.20 before the cut, 0.10 now): chance"
         in verdict(run, choice).meaning
     )
-    assert "not supported" in verdict(run, choice).more
+    assert "data support no change" in verdict(run, choice).more
     run, choice, _ = told(base, tmp_path / "d", (1.0, 1.2, 0.9, 1.5), [(0.5, 0.2, 0.1, 0.3), STILL])
-    assert "raises the bias by gender and sex by 120 %, and toxicity for" in (
+    assert "raises the bias of gender and sex by 120 %, and toxicity for" in (
         verdict(run, choice).sentence
     )
     run, choice, _ = told(base, tmp_path / "e", (1.0, -0.3, np.nan, np.nan), [None, None])
@@ -159,7 +159,7 @@ def test_a_cut_is_taken_where_it_gains_something_and_every_loss_is_ruled_out(bas
     run, choice, _ = told(base, tmp_path, FELL, [STILL, STILL])
     found = advice(run, choice)
     assert found.answer == TAKE and found.said.startswith(
-        "Take it: it lowers the bias by gender and sex, saves "
+        "Take it: it lowers the bias of gender and sex, saves "
     )
     assert found.said.endswith(
         " The data rule out a rise of 0.05 in toxicity for any group, or of 5 % in perplexity"

@@ -103,7 +103,7 @@ def _draw(args: argparse.Namespace, sample: Sample) -> tuple[Values, str]:
     drawn = {"file": str(args.draw), "sample": sample.name, "drawn": len(table)}
     about = (
         f"{phrasing.count(len(table), 'text')} of {len(sample.texts):,} are in {args.draw}. In the"
-        " column label, write h for harmful, n for not harmful, u for unsure, from above."
+        " column label, write h for harmful, n for not harmful, u for unsure; start at the top."
     )
     return drawn, about
 

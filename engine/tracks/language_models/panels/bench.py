@@ -57,10 +57,7 @@ def bench_map(run: Run, choice: Choice, off: tuple[int, ...], held: tuple[int, .
     shown = shown.rename(columns={"cut": "off", "held": "protected by you"})
     answer = f"{_off_said(len(off), len(table))} Click a head to switch it."
     if both := int((table["critical"] & table["cut"]).sum()):
-        answer += (
-            f" {phrasing.count(both, 'head')} of these {'is' if both == 1 else 'are'} needed to"
-            " predict text."
-        )
+        answer += f" {both} of these {'is' if both == 1 else 'are'} needed to predict text."
     if against := int((table["held"] & table["cut"]).sum()):
         answer += (
             f" {phrasing.count(against, 'head')} that you protect {'is' if against == 1 else 'are'}"

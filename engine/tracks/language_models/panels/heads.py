@@ -52,7 +52,7 @@ def head_map(run: Run, choice: Choice, score: str = "z_bias", unit: int | None =
     _add_marks(figure, run, choice, hollow=hollow, again=drawn_again(table))
     _add_discovered(figure, run, choice, table)
     _add_frame(figure, run, choice, unit)
-    answer, mind = (f"{NOT_SUPPORTED} {warning}", "") if warning else _map_answer(run, table, score)
+    answer, mind = (warning, "") if warning else _map_answer(run, table, score)
     return Panel(
         key,
         question,
@@ -94,7 +94,7 @@ def fasp_picture(run: Run, choice: Choice, unit: int | None = None) -> Panel:
         else ""
     )
     if ranked and warning:
-        answer, more = f"{NOT_SUPPORTED} {warning}", f"{answer} {more}".strip()
+        answer, more = warning, f"{answer} {more}".strip()
     shown = readable(table, f"{COLUMNS} critical cut", **NAMES)
     note = _note(run, table, "z_bias")
     return Panel("fasp_picture", question, answer, figure, shown, note, more=more)
@@ -205,7 +205,7 @@ def _map_answer(run: Run, table: pd.DataFrame, score: str) -> tuple[str, str]:
         )
     sign = 1 if score == "z_bias" else -1
     top = table.loc[(sign * table["value"]).idxmax()]
-    verb = "adds most bias" if score == "z_bias" else "matters most for perplexity"
+    verb = "adds most bias" if score == "z_bias" else "lowers perplexity most"
     value = phrasing.with_interval(top["value"], top["low"], top["high"])
     text = f"{phrasing.sentence(words.head_name(top['layer'], top['head']))} {verb}: {value}."
     if table["q"].notna().any():
@@ -431,7 +431,8 @@ def _add_marks(figure: go.Figure, run: Run, choice: Choice, **heads: pd.DataFram
 
 
 def _legend(figure: go.Figure, choice: Choice, name: str, symbol: str, colour: str) -> None:
-    line = {"width": 2.5 if symbol == "x-thin" else 1, "color": choice.theme.ink}
+    look, wide = choice.theme, {"x-thin": 2.5, "square": 4}.get(symbol, 1)
+    line = {"width": wide, "color": look.quiet if symbol == "square" else look.ink}
     marker = {"symbol": symbol, "size": 11, "color": colour, "line": line}
     entry(figure, name, mode="markers", marker=marker, hoverinfo=None)
 

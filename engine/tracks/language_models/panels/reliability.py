@@ -175,8 +175,8 @@ def more_seeds(run: Run, choice: Choice) -> Panel:
     figure.update_xaxes(type="log", tickvals=[1, 2, 5, 10, 20, 50, 100], range=[0, 2])
     figure.update_yaxes(range=[-0.05, 1.05])
     answer = (
-        f"For a reliability of {GOOD:g}:"
-        f" {'; '.join(f'{name}: {_needed_of(one)}' for name, one in found)}."
+        f"To reach a reliability of {GOOD:g},"
+        f" {'; '.join(f'{_needed_of(one)} over {name}' for name, one in found)}."
     )
     seeds = phrasing.count(found[0][1].seeds, "seed")
     note = f"Predicted from the measured ICC of one seed (Spearman-Brown). Measured were {seeds}."
@@ -221,11 +221,8 @@ def _needed(row: pd.Series) -> str:
 def _needed_of(found: Repeats) -> str:
     if found.needed is None:
         return "no number of seeds is enough"
-    return (
-        phrasing.count(found.needed, "seed")
-        if found.needed <= MANY
-        else f"more than {MANY:,} seeds"
-    )
+    most = f"more than {MANY:,} seeds"
+    return f"it takes {phrasing.count(found.needed, 'seed') if found.needed <= MANY else most}"
 
 
 # Would published head scores come out again? For all imported models in one picture.
@@ -343,7 +340,7 @@ def transferred(run: Run, choice: Choice) -> Panel:
     table = pd.concat([part.assign(where=at) for part, at in zip(parts, PLACES, strict=True)])
     table = table.drop(columns=["null_low", "null_high"]).reset_index(drop=True)
     said = hovers(table, "place where change", where=str)
-    title = f"change of bias of {axis}, % of the uncut model's"
+    title = "change of bias, % of the uncut model's"
     labels = {name: wrapped(name, 32) for name in rows["place"]}
     looks = looks_of(choice, PLACES)
     table = table.assign(hover=said)
