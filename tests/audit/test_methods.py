@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from tests.places import ROOT
 
 
 def methods() -> list[Any]:
-    """Whatever a `base.py` of a track finds with `members`, with the folder it is of."""
+    """Whatever a `base.py` of a track finds with `members` or `named`, with the folder it is of."""
     found = []
     for path in sorted((ROOT / "engine" / "tracks").rglob("base.py")):
         name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
@@ -20,7 +21,7 @@ def methods() -> list[Any]:
             own = inspect.isroutine(inspect.unwrap(function)) and function.__module__ == name
             if not own or inspect.signature(function).parameters:
                 continue
-            if "members(" in inspect.getsource(function):
+            if re.search(r"\b(members|named)\(", inspect.getsource(function)):
                 every = function()
                 every = every.values() if isinstance(every, dict) else every
                 found += [pytest.param(one, id=f"{path.parent.name}-{one.name}") for one in every]

@@ -38,7 +38,6 @@ from engine.tracks.fair_training.run import (
     refuse_target,
     targets_of,
 )
-from engine.tracks.fair_training.summary import _compared, _lost, _reached
 from engine.tracks.fair_training.tables import cut_said, first_reached, met_at, weight_layers
 from engine.tracks.fair_training.training.masked import masked_weights_of
 from tests.classifiers.worlds import lively
@@ -365,69 +364,3 @@ def test_a_mask_that_never_learns_is_said(settings, said):
     request = fair_request(method_settings={"bifp-str": settings})
     found = _masks(request, pd.DataFrame({"method": ["dense", "bifp-str", "bifp-uns"]}))
     assert bool(found) == said and all("mask of bifp-str is never" in one for one in found)
-
-
-class Stored:
-    """As much of a run as the summary's lines read."""
-
-    def __init__(
-        self, gap: float | None = 0.1, notion: str = "accuracy", **tables: pd.DataFrame
-    ) -> None:
-        self.meta, self.tables = (
-            {"targets": {"gap": gap, "accuracy": 0.8}, "request": {"notion": notion}},
-            tables,
-        )
-        self.request = self.meta["request"]
-
-    def table(self, name: str) -> pd.DataFrame:
-        return self.tables[name]
-
-
-def test_the_summary_counts_only_comparisons_that_could_be_made():
-    table = pd.DataFrame(
-        {
-            "axis": "skin",
-            "metric": "accuracy_gap",
-            "method": ["pf", "snip", "fp"],
-            "base": "bifp-str",
-            "sparsity": 0.5,
-            "value": 0.1,
-            "low": 0.05,
-            "high": 0.2,
-            "q": [0.01, np.nan, 0.5],
-        }
-    )
-    head, line = _compared(Stored(arm_differences=table), "skin")
-    assert "1 of 2 comparisons differ" in head and "pf minus bifp-str" in line
-    (none,) = _compared(Stored(arm_differences=table.assign(q=np.nan)), "skin")
-    assert "no gap may be compared" in none
-    rows = pd.DataFrame({"value": [np.nan, 0.25]}, index=["a", "b"])
-    assert (
-        _lost(rows, "a").strip() == _lost(rows, "c").strip() == "–" and _lost(rows, "b") == "0.250"
-    )
-
-
-def test_the_summary_says_images_and_seconds_and_when_nothing_is_known():
-    table = pd.DataFrame(
-        {
-            "method": ["pf", "pf", "fp"],
-            "sparsity": 0.5,
-            "strength": 1.0,
-            "reached": [True, True, False],
-            "held": [True, False, False],
-            "iterations": [10, 20, np.nan],
-            "examples": [160, 320, np.nan],
-            "seconds": [3.0, 5.0, np.nan],
-        }
-    )
-    head, first, second = _reached(Stored(reached=table))
-    assert (
-        "gap of 0.100" in head
-        and "240 images, 4 s; held to the end by 1" in first
-        and "never" in second
-    )
-    assert (
-        "gap of what was lost of 0.100" in _reached(Stored(notion="degradation", reached=table))[0]
-    )
-    (unknown,) = _reached(Stored(gap=None, reached=table))
-    assert "not known" in unknown and "never" not in unknown
