@@ -104,6 +104,8 @@ def fit(request: Any, seconds: float, store: Store, hooks: Hooks = Hooks()) -> F
             if took > room or (share < 1.0 and took < LEAST * room):
                 share = min(max(wanted, lowest), 1.0)
         else:
+            if share not in tries:  # one that was tried, before one that was not
+                share = max((one for one, said in tries.items() if said <= room), default=share)
             changed = _amounts(asked, scales, share, is_last)
             took = tries.get(share, AIM * room)
             return Fitted(

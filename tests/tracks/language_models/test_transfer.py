@@ -98,7 +98,7 @@ def test_what_arrives_is_fiellers_ratio_and_nothing_where_nothing_changes_at_hom
     )
     none = row_of(Place(-5.0, -15.0, 5.0, 14.0, random, 9), away)
     assert np.isnan(none["arrives_low"])
-    assert transfer_text({**none, "source": "others"}).startswith("The change at home may be none")
+    assert transfer_text({**none, "source": "others"}).startswith("The change at home may be zero")
 
 
 @pytest.mark.parametrize(
