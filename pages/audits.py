@@ -32,27 +32,27 @@ def page() -> None:
         _compare([one.id for one in summaries if state.value_of(_tick(one.id))])
     else:
         st.info("No finished audit yet.")
-    for summary in _found(summaries) if summaries else ():
+    starred = jobs.store().favourites()
+    for summary in _found(summaries, starred) if summaries else ():
         with boundary():
-            _audit(summary)
+            _audit(summary, summary.id in starred)
     _trash()
     st.caption(f"Your store: {default_root()}")
 
 
-def _found(summaries: list[RunSummary]) -> list[RunSummary]:
-    """Those that hold what is typed, in the order that is asked for."""
+def _found(summaries: list[RunSummary], first: set[str]) -> list[RunSummary]:
+    """Those that hold what is typed, in the order that is asked for, favourites first."""
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     with left:
         typed = search("Search by title, model, axis or method", state.SEARCH_AUDITS)
     with right:
-        found = searched(summaries, typed, select("Sorted by", ORDERS, state.SORTED))
+        found = searched(summaries, typed, select("Sorted by", ORDERS, state.SORTED), first)
     if not found:
         st.info("No audit holds these words.")
-    first = jobs.store().favourites()
-    return sorted(found, key=lambda one: one.id not in first)
+    return found
 
 
-def _audit(summary: RunSummary) -> None:
+def _audit(summary: RunSummary, starred: bool) -> None:
     track = tracks().get(cache.track_name_of(summary.id))
     axes = phrasing.listing(map(words.axis_name, summary.axes), 3)
     methods = phrasing.listing((words.method_name(method) for method in summary.methods), 2)
@@ -69,10 +69,8 @@ def _audit(summary: RunSummary) -> None:
             st.text(visible(title))
             about = capital(track.nouns.about) if track else "Of a kind that is not here"
             st.caption(plain(f"{about} · {summary.created[:10]} · {origin} · {axes} · {methods}"))
-        starred = summary.id in jobs.store().favourites()
         key, star = ("favour", summary.id), "★" if starred else "☆"
-        help_text = "Favourites stand first."
-        look = {"type": "tertiary", "width": "content", "help": help_text}
+        look = {"type": "tertiary", "width": "content", "help": "Favourites stand first."}
         button(f"{star} Favourite", key, _favour, summary.id, not starred, **look)
         key = ("open", summary.id)
         button("Open", key, state.open_run, summary.id, icon="dashboard", width="content")

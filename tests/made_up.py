@@ -3,6 +3,7 @@ name, nowhere listed."""
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import shutil
 from functools import cache
@@ -46,7 +47,9 @@ def one_of_each(folder: Path) -> Store:
 @cache
 def kept(track: str) -> Run:
     """The small run, made once per process. Do not write into it."""
-    return small(track, Path(mkdtemp(prefix=f"made-up-{track}-")), f"{track}-run")
+    folder = mkdtemp(prefix=f"made-up-{track}-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return small(track, Path(folder), f"{track}-run")
 
 
 def another(than: str, folder: Path, run_id: str) -> Run:

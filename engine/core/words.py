@@ -182,9 +182,9 @@ TERMS: dict[str, str] = {
 mean."""
 
 KINDS_ON_OTHER_IMAGES = (
-    "These are two kinds of audit. They differ in what is cut, how it is trained, what a level "
-    "means and in the test images. So each is read on its own: no common front is drawn, and "
-    "nothing is ranked across them."
+    "These are two kinds of audit. They differ in what is cut, in training, in what a level means "
+    "and in the test images. So each is read on its own: no common front is drawn, and nothing is "
+    "ranked across them."
 )
 
 

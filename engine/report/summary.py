@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from engine.audit.tracks import track_of_run
@@ -31,9 +31,11 @@ class Summary:
     more: str = "group verdict"
 
 
-def searched(summaries: Sequence[RunSummary], text: str, order: str) -> list[RunSummary]:
+def searched(
+    summaries: Sequence[RunSummary], text: str, order: str, first: Collection[str] = ()
+) -> list[RunSummary]:
     """Audits that hold a text in title, model, axes or methods as a reader sees them, in one of
-    ORDERS."""
+    ORDERS; those whose ids are in `first` before all others."""
     title = {one.id: words.title_said(one.title, one.axes) for one in summaries}
     found = []
     for one in summaries:
@@ -41,10 +43,10 @@ def searched(summaries: Sequence[RunSummary], text: str, order: str) -> list[Run
         if text.casefold() in "\n".join([title[one.id], one.model, *named]).casefold():
             found.append(one)
     if order == "title":
-        return sorted(found, key=lambda one: title[one.id].casefold())
-    if order:
+        found.sort(key=lambda one: title[one.id].casefold())
+    elif order:
         found.sort(key=lambda one: one.created, reverse=order == "newest")
-    return found
+    return sorted(found, key=lambda one: one.id not in first)
 
 
 SHOWN = (

@@ -687,12 +687,16 @@ class Store:
         path = self.root / FAVOURITES / safe_id(run_id)
         with explained(self.root):
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch() if wanted else path.unlink(missing_ok=True)
+            if wanted:
+                path.touch()
+            else:
+                path.unlink(missing_ok=True)
 
     def favourites(self) -> set[str]:
         """Ids of the favourites; some may be gone."""
         folder = self.root / FAVOURITES
-        return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+        with explained(self.root):
+            return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
 
     def delete(self, run_id: str) -> RunSummary | None:
         """Move a run of this store to STORE/trash/RUN; what it was, None where it cannot be read.

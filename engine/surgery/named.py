@@ -118,7 +118,7 @@ def filter_units(run: Run, said: str | Path) -> tuple[int, ...]:
     of one. A number without a layer counts through all layers.
     """
     if isinstance(said, Path):
-        record, model = (read_filter_mask(said), run.model)
+        record, model = read_filter_mask(said), run.model
         check_filter_mask_fits(record, model["architecture"], model["weight_hash"], model["name"])
         if record.mask.widths != widths_of(run):
             what = f"is for layers of other widths than {model['name']} of this run has."

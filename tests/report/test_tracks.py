@@ -135,3 +135,20 @@ def test_a_default_choice_is_a_finished_variant(store, name):
     assert choice.reading == track_of(run).readings.names[0]
     dense = Choice("dense", choice.axis, track_of(run).level.none)
     assert lookup.variant_of(run, dense)["variant"] == "dense"
+
+
+@pytest.mark.parametrize(
+    ("track", "levels", "first"),
+    [
+        ("image_classifiers", [1.0, 16.0, 32.0, 64.0, 128.0, 256.0], 64.0),
+        ("image_classifiers", [1.0, 2.0, 4.0], 2.0),
+        ("image_classifiers", [1.0], 1.0),
+        ("language_models", [0.0, 0.05, 0.2, 0.5], 0.2),
+        ("language_models", [0.3, 0.5], 0.3),
+        ("text_classifiers", [0.0, 0.25, 0.5, 0.75], 0.5),
+        ("fair_training", [0.0, 0.488, 0.672, 0.832], 0.672),
+    ],
+)
+def test_where_a_reader_starts_does_not_depend_on_results(track, levels, first):
+    if track in tracks():
+        assert tracks()[track].level.first(levels) == first

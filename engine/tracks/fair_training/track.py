@@ -70,7 +70,7 @@ FLAGGED = "Crosses mark sparsities at which a seed's model predicts one class on
 _TRAINING = "Other training: the results, and how fast they come, depend on it."
 BINDING = {
     "track": (
-        "Two kinds of audit: they differ in what is cut, how it is trained and what a level means. "
+        "Two kinds of audit: they differ in what is cut, in training and in what a level means. "
         "Only measures on the same images stand side by side."
     ),
     **BINDING_IMAGES,

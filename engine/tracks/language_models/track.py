@@ -217,10 +217,8 @@ def reading_named(name: str) -> Reading:
     if name.startswith(PREFIX):
         # A benchmark in place of the bias of the texts; it has no worst-off group, so
         # its headline stands there, too.
-        harm, title = (
-            benchmarks.measure_of(name.removeprefix(PREFIX)),
-            scored_benchmarks()[name.removeprefix(PREFIX)].title,
-        )
+        own = name.removeprefix(PREFIX)
+        harm, title = benchmarks.measure_of(own), scored_benchmarks()[own].title
         same = dict.fromkeys(("harm", "gap", "worst", "best", "group"), harm)
         return Reading(name, quality=Measure("perplexity", per_axis=False), label=title, **same)
     return Reading(

@@ -722,8 +722,8 @@ def _fit_faults(request: TextRequest, info: Any, texts: TextSet) -> list[Fault]:
     n_classes = len(texts.classes)
     faults: list[Fault] = []
     for score in dict.fromkeys(score for _, score in request.arms if score in head_importances()):
-        method, given = (head_importances()[score], request.score_settings.get(score, {}))
-        if isinstance(given, Mapping) and (not setting_faults(method.settings, given)):
+        method, given = head_importances()[score], request.score_settings.get(score, {})
+        if isinstance(given, Mapping) and not setting_faults(method.settings, given):
             faults += method.class_faults(settings_of(method, given), n_classes)
     faults += axis_faults(request.axes, (*texts.groups, CLASS_AXIS))
     if request.classes and retunes(request, info):

@@ -308,7 +308,7 @@ ABSENT = (
     " or with --tradeoff on the command line."
 )
 GAPS = {"gap": "accuracy gap", "degradation": "degradation gap"}
-HEIGHT = 400
+HEIGHT = 380
 TRADEOFF_COLUMNS = (
     "method strength sparsity accuracy accuracy_low accuracy_high gap gap_low gap_high degradation"
     " degradation_low degradation_high on_front n_trials volume volume_low volume_high"
