@@ -83,65 +83,49 @@ def fit(request: Any, seconds: float, store: Store, hooks: Hooks = Hooks()) -> F
     start, scales = time.monotonic(), scales_of(type(request))
     most = {name: scale.most(request) for name, scale in scales.items()}
     asked = {name: min(getattr(request, name) or n, n) for name, n in most.items()}
+    shrinks = {name: scale for name, scale in scales.items() if not scale.is_repeat}
+    enough = {
+        name: min(scale.enough or asked[name], asked[name]) for name, scale in shrinks.items()
+    }
+    factor = top = max(asked[name] / n for name, n in enough.items())
+    least = min(1.0, *(scale.fewest / enough[name] for name, scale in shrinks.items()))
     patience = max(PATIENCE, seconds / 4)  # a large model on a busy machine begins slowly
-    share, whole = 1.0, math.nan
-    for is_last in (False, True):
-        lowest = _lowest(asked, scales, is_last)
-        tries: dict[float, float] = {}
-        while len(tries) < TRIES and share not in tries:
-            trial = replace(request, **_amounts(asked, scales, share, is_last))
-            took = forecast(trial, store, hooks, patience)
-            if took is None:
-                what = f"{duration(patience)} of trying were too short to tell how long it takes."
-                raise refusal("within", what, "Ask without a time, or for a smaller model.")
-            tries[share], whole = took, took if math.isnan(whole) else whole
-            room = seconds - (time.monotonic() - start)
-            wanted = _share(tries, AIM * room)
-            if room <= 0:
-                raise _too_short(scales, took)
-            if took > room and (share <= lowest or wanted < lowest and not is_last):
-                break
-            if took > room or (share < 1.0 and took < LEAST * room):
-                share = min(max(wanted, lowest), 1.0)
-        else:
-            if share not in tries:  # one that was tried, before one that was not
-                share = max((one for one, said in tries.items() if said <= room), default=share)
-            changed = _amounts(asked, scales, share, is_last)
-            took = tries.get(share, AIM * room)
-            return Fitted(
-                replace(request, **changed), took, changed, _said(scales, changed, took, whole)
-            )
-        share = lowest
-    raise _too_short(scales, tries[share])
+
+    def amounts(factor: float, is_once: bool) -> dict[str, int]:
+        """What changes at so many times what is enough; is_once: repeats at their fewest."""
+        found = {}
+        for name, n in enough.items():
+            fewest = min(scales[name].fewest, asked[name])
+            found[name] = max(fewest, min(math.floor(factor * n + 1e-9), asked[name]))
+        found |= {name: scales[name].fewest for name in scales if is_once and name not in shrinks}
+        return {name: n for name, n in found.items() if n != asked[name]}
+
+    whole, is_once, tries = math.nan, len(shrinks) == len(scales), dict[float, float]()
+    while len(tries) < TRIES and factor not in tries:
+        trial = replace(request, **amounts(factor, is_once))
+        took = forecast(trial, store, hooks, patience)
+        if took is None:
+            what = f"{duration(patience)} of trying were too short to tell how long it takes."
+            raise refusal("within", what, "Ask without a time, or for a smaller model.")
+        tries[factor], whole = took, took if math.isnan(whole) else whole
+        room, lowest = seconds - (time.monotonic() - start), least if is_once else 1.0
+        wanted = _wanted(tries, AIM * room)
+        if room <= 0 or (is_once and took > room and factor <= lowest):
+            raise _too_short(scales, took)
+        if not is_once and took > room and wanted < lowest:
+            factor, is_once, tries = 1.0, True, {}
+        elif took > room or (amounts(factor, is_once) and took < LEAST * room):
+            factor = min(max(wanted, lowest), top)
+    if factor not in tries:  # one that was tried, before one that was not
+        factor = max((one for one, said in tries.items() if said <= room), default=factor)
+    changed, took = amounts(factor, is_once), tries.get(factor, AIM * room)
+    said = _said(scales, changed, took, whole)
+    return Fitted(replace(request, **changed), took, changed, said)
 
 
-def _floor(scale: Scale, is_last: bool) -> int:
-    return scale.fewest if is_last else max(scale.enough, scale.fewest)
-
-
-def _lowest(asked: Mapping[str, int], scales: Mapping[str, Scale], is_last: bool) -> float:
-    """The share of what was asked at which all that shrinks is at its least."""
-    floors = {name: _floor(scale, is_last) for name, scale in scales.items() if not scale.is_repeat}
-    return min(1.0, *(floor / asked[name] for name, floor in floors.items()))
-
-
-def _amounts(
-    asked: Mapping[str, int], scales: Mapping[str, Scale], share: float, is_last: bool
-) -> dict[str, int]:
-    """What changes: with `is_last` repeats are at their fewest."""
-    found = {}
-    for name, most in asked.items():
-        least = min(_floor(scales[name], is_last), most)
-        if scales[name].is_repeat:
-            found[name] = least if is_last else most
-        else:
-            found[name] = max(least, math.floor(share * most))
-    return {name: n for name, n in found.items() if n != asked[name]}
-
-
-def _share(tries: dict[float, float], seconds: float) -> float:
-    """The share of what was asked that takes `seconds`: along the line through the last two tries,
-    in proportion where there is one alone or the line does not rise."""
+def _wanted(tries: dict[float, float], seconds: float) -> float:
+    """The factor that takes `seconds`: along the line through the last two tries, in proportion
+    where there is one alone or the line does not rise."""
     (last, took), *before = reversed(tries.items())
     if before:
         slope = (took - before[0][1]) / (last - before[0][0])

@@ -89,17 +89,38 @@ def test_repeats_go_before_prompts_are_too_few(monkeypatch, seconds, prompts, se
         fitting.fit(Repeated(), 20, None)
 
 
+def test_a_long_text_takes_no_prompts_away(monkeypatch):
+    """Of 300,000 tokens the share that is enough is small; as many prompts are tried as are."""
+
+    @dataclass(frozen=True)
+    class Long(Repeated):
+        tokens: int | None = asked(
+            None,
+            kind="integer",
+            optional=True,
+            scale=Scale(1000, lambda request: 300_000, "tokens", 2000),
+        )
+
+    def forecast(request, store, hooks, patience):
+        drawn = (request.prompts or 1000) * request.seeds * (1 + request.cuts)
+        return drawn + (request.tokens or 300_000) / 100
+
+    monkeypatch.setattr(fitting, "forecast", forecast)
+    found = fitting.fit(Long(), 200, None).request
+    assert (found.prompts, found.tokens, found.seeds, found.cuts) == (120, 2000, 1, 0)
+
+
 def test_a_share_that_was_tried_is_taken_before_one_that_was_not(monkeypatch):
     """The last try takes less than half of the time; another is not made."""
     tried = []
 
     def forecast(request, store, hooks, patience):
         tried.append(request.prompts)
-        return [9000.0, 2000.0, 400.0, 1200.0, 400.0][len(tried) - 1]
+        return [9000.0, 2000.0, 400.0][len(tried) - 1]
 
     monkeypatch.setattr(fitting, "forecast", forecast)
     found = fitting.fit(Asked(), 1000.0, None)
-    assert (found.request.prompts, found.seconds) == (tried[-1], 400.0) and len(tried) == 5
+    assert (found.request.prompts, found.seconds) == (tried[-1], 400.0) and len(tried) == 3
 
 
 def test_a_model_that_tells_nothing_in_time_is_refused(monkeypatch):
