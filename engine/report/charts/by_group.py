@@ -29,6 +29,7 @@ COLUMNS = (
     "group n value_dense low_dense high_dense value low high delta delta_low delta_high verdict"
 )
 
+ALONE = "Intervals are of one group each; a clear change allows for all groups."
 Moved = Callable[[str, bool], str]
 """(subgroups, are there several) -> the start of a sentence about subgroups that moved one way."""
 
@@ -64,7 +65,7 @@ def by_group(run: Run, choice: Choice, about: ByGroup, note: str) -> Panel:
     figure, (answer, more) = dumbbell(run, choice, about, table), _answer(run, choice, about, table)
     note = f"{note}{_left_out(about, table)}"
     if table["delta"].notna().sum() > 1:
-        note += " Intervals are of one group each; a clear change allows for all that are shown."
+        note += f" {ALONE}"
     return Panel(about.key, about.question, answer, figure, shown(run, table), note, more=more)
 
 
@@ -110,10 +111,11 @@ def _kinds(table: pd.DataFrame) -> dict[str, str]:
 
 
 def _moves(about: ByGroup, table: pd.DataFrame) -> str:
-    """Which subgroups fell, rose, or neither."""
+    """Which subgroups fell, rose, or neither; those that got worse first."""
     parts: list[str] = []
     kinds = _kinds(table)
-    for kind, start in (("fell", about.fell), ("rose", about.rose)):
+    ways = (("fell", about.fell), ("rose", about.rose))
+    for kind, start in ways[:: -about.measure.sign]:
         names = [words.quoted(group) for group, found in kinds.items() if found == kind]
         if names:
             said = start(phrasing.listing(names), len(names) > 1)
@@ -125,9 +127,9 @@ def _moves(about: ByGroup, table: pd.DataFrame) -> str:
 
 
 def _largest(about: ByGroup, table: pd.DataFrame) -> list[str]:
-    """The largest clear change each way with its interval."""
+    """The largest clear change each way with its interval, for the worse first."""
     found, kinds = [], table["group"].map(_kinds(table))
-    for kind, pick in (("fell", "idxmin"), ("rose", "idxmax")):
+    for kind, pick in (("fell", "idxmin"), ("rose", "idxmax"))[:: -about.measure.sign]:
         moved = table[kinds == kind]
         if not moved.empty:
             most = table.loc[getattr(moved["delta"], pick)()].to_dict()
@@ -266,7 +268,7 @@ def levelling_down(run: Run, choice: Choice) -> Panel:
     table = table.assign(before=table["value"] - table["delta"])
     more = (
         f"The worst-off and best-off groups are those of the {view.track.nouns.whole}, so part of "
-        "a change towards the middle is chance."
+        f"a change towards the middle is chance. {ALONE}"
     )
     # n of the ends may count something else
     note = lookup.caveat(run, view.row(view.reading.gap), more=more)

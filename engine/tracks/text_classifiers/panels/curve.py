@@ -372,7 +372,7 @@ def tickets_table(run: Run, choice: Choice) -> Panel:
     drawn = track_of(run).methods.compared(arms, choice.method)
     figure = _table_figure(run, choice, mine, drawn, ["", *groups[:MOST_GROUPS]])
     hidden = len(groups) - MOST_GROUPS
-    more = f" {hidden} more subgroups are in the table." if hidden > 0 else ""
+    more = f" More subgroups in the table: {hidden}." if hidden > 0 else ""
     more += "" if len(drawn) == mine["method"].nunique() else OTHERS
     note = (
         f"{own.WINNING} {EASY} {trials_said(run)}. Stars: winning; without a star: matching only;"
