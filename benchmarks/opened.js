@@ -1,9 +1,9 @@
-// What is wrong once a page is unfolded, as sentences: faults inside its popovers, and hover boxes of the outermost marks of its charts that
-// the chart cuts off.
+// What is wrong once a page is unfolded, as sentences: faults on it and inside its popovers, and hover boxes of the outermost marks of its
+// charts that the chart cuts off.
 async () => {
-  const main = document.querySelector('[data-testid=stMainBlockContainer]'), found = [];
-  const wait = ms => new Promise(done => setTimeout(done, ms));
   const WRONG = ':is([data-testid=stException], [data-testid=stAlertContentError])';
+  const main = document.querySelector('[data-testid=stMainBlockContainer]'), found = [...main.querySelectorAll(WRONG)].map(one => one.innerText);
+  const wait = ms => new Promise(done => setTimeout(done, ms));
   for (const button of main.querySelectorAll('[data-testid=stPopover] button')) {
     button.click();
     await wait(600);
