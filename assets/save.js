@@ -10,7 +10,7 @@
   };
   const called = key => {
     const run = new URLSearchParams(location.search).get("run") ?? "", model = document.querySelector(".pa-subject strong")?.textContent ?? "audit";
-    const chosen = [...document.querySelectorAll('.st-key-choice :is([role="combobox"], [role="slider"])')]
+    const chosen = [...document.querySelectorAll('.st-key-choice :is([role="combobox"], input[type="range"])')]
       .map(one => one.getAttribute("aria-valuetext") || one.value || one.closest('[data-baseweb="select"]')?.innerText || "");
     const parts = [model, run.slice(0, 8), key, ...chosen];
     return parts.map(part => part.toLowerCase().replace(/[^a-z0-9.]+/g, "-").replace(/^[-.]+|[-.]+$/g, "").slice(0, 40)).filter(Boolean).slice(0, 8).join("_");

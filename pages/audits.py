@@ -10,6 +10,7 @@ import streamlit as st
 from engine.core import words
 from engine.core.errors import PruneAuditError
 from engine.report import phrasing
+from engine.report.charts.compare import comparable
 from engine.report.summary import ORDERS, searched
 from engine.report.tracks import tracks
 from engine.store.runs import RunSummary, default_root
@@ -20,6 +21,7 @@ from pages.shared.safe import boundary, faults_of, plain, show_errors, visible
 
 MOST = 5
 """Audits that are compared at a time."""
+UNLIKE = "These audits measure different things, so they cannot be compared."
 
 
 def page() -> None:
@@ -97,11 +99,12 @@ def _more(summary: RunSummary, title: str) -> None:
 def _compare(ticked: list[str]) -> None:
     """What is ticked, side by side."""
     enough = 2 <= len(ticked) <= MOST
+    alike = enough and comparable(*map(cache.track_name_of, ticked))
     with st.container(horizontal=True, vertical_alignment="center"):
         label, key = f"Compare {len(ticked)} audits" if enough else "Compare", ("compare", "ticked")
-        button(label, key, _open_compare, ticked, icon="compare_arrows", disabled=not enough)
-        if not enough:
-            st.caption(f"Tick 2 to {MOST} audits to lay them side by side.")
+        button(label, key, _open_compare, ticked, icon="compare_arrows", disabled=not alike)
+        if not alike:
+            st.caption(UNLIKE if enough else f"Tick 2 to {MOST} audits to lay them side by side.")
 
 
 def _open_compare(ticked: list[str]) -> None:

@@ -8,7 +8,7 @@ import streamlit as st
 from engine.report import phrasing
 from engine.report.charts import compare
 from engine.report.charts.panel import Choice
-from engine.report.tracks import track_of, tracks
+from engine.report.tracks import track_of
 from pages.shared import cache, panels, state
 from pages.shared.controls import axis_label, choose, choose_reading
 from pages.shared.frame import draw_page, heading, link, need_run, title_of
@@ -19,7 +19,8 @@ def page() -> None:
     heading("compare")
     run = need_run()
     every = [summary for summary in cache.all_runs() if summary.id != run.id]
-    others = [summary for summary in every if _comparable(run, summary.id)]
+    kind, name_of = track_of(run).name, cache.track_name_of
+    others = [one for one in every if compare.comparable(kind, name_of(one.id))]
     if not others:
         kind = f" of {track_of(run).nouns.about}" if every else ""
         with st.container(border=True):
@@ -44,16 +45,12 @@ def page() -> None:
         persist_state="session",
         max_selections=4,
     )
+    if unlike := len(every) - len(others):
+        st.caption(f"Not offered, because they measure something else: {unlike}.")
     if picked:
         _draw([run, *map(cache.open_run, picked)], choice)
     else:
         st.info("Choose at least one other audit.")
-
-
-def _comparable(run: cache.KeptRun, other: str) -> bool:
-    """Whether another audit is of this one's kind, or of one that measures the same."""
-    mine, its = track_of(run), tracks().get(cache.track_name_of(other))
-    return its is not None and (its.name == mine.name or compare.kin(its, mine))
 
 
 def _axes(run: cache.KeptRun) -> list[str]:

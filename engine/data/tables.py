@@ -89,16 +89,17 @@ class Preview:
     @property
     def said(self) -> list[str]:
         """The rows, and a line for each of these columns, unescaped."""
-        return [f"{self.rows:,} rows."] + [
+        return [f"Rows: {self.rows:,}."] + [
             f"{name}: " + ", ".join(f"{value or 'empty'} {n:,}" for value, n in values.items())
             for name, values in self.counts.items()
         ]
 
 
 def preview(path: Path) -> Preview:
-    """The first rows of a CSV, and counts of the columns with 2 to 24 values. RequestError."""
+    """The first rows of a CSV, and counts of the columns with at most 24 values, of which some
+    stand there more than once. RequestError."""
     cells = csv_table(path).cells
-    few = [name for name in cells.columns if 1 < cells[name].nunique() <= 24]
+    few = [name for name in cells.columns if cells[name].nunique() < min(25, len(cells))]
     counts = {name: cells[name].value_counts().to_dict() for name in few}
     return Preview(len(cells), cells.head(), counts)
 

@@ -4,6 +4,7 @@ clearly differs."""
 from __future__ import annotations
 
 import math
+import re
 
 from engine.core.types import Values
 from engine.report import in_words, phrasing
@@ -22,7 +23,7 @@ def cost_said(view: View, sentence: str) -> str:
     """E.g. "Perplexity does not clearly change (13.4). It saves 8.3 % of the bytes and runs 1.1
     times as fast here."; not what the first sentence says of the quality."""
     quality = view.reading.quality
-    is_told = f"{quality.name} from" in sentence
+    is_told = re.search(f"{quality.name} (from|by)", sentence)
     said = "" if is_told else _quality(quality, view.row(quality), view.is_dense)
     return " ".join(filter(None, (said, saved_said(view.run, view.variant))))
 

@@ -104,8 +104,8 @@ _DRAW = """async (figure, width, height) => {
   const svg = await Plotly.toImage(figure, {format: 'svg', width, height, imageDataOnly: true});
   const image = Object.assign(new Image(), {src: 'data:image/svg+xml,' + encodeURIComponent(svg)});
   await image.decode();
-  const canvas = document.createElement('canvas');
-  [canvas.width, canvas.height] = [2 * width, 2 * height];
+  const canvas = document.createElement('canvas'), scale = Math.min(2, 65535 / height);
+  [canvas.width, canvas.height] = [scale * width, scale * height];
   canvas.getContext('2d').drawImage(image, 0, 0, canvas.width, canvas.height);
   return [svg, canvas.toDataURL('image/png').split(',')[1]];
 }"""

@@ -14,7 +14,6 @@ from scipy.special import stdtrit
 from engine.core.types import Values
 
 MINUS = "\u2212"
-NO_INTERVAL = "no interval: too few prompts"
 
 VERBS = {
     "fell": "lowers",
@@ -29,7 +28,7 @@ SAME = 1e-9
 
 def no_interval(few: str = "prompts") -> str:
     """Why there is none; `few` is what there are too few of."""
-    return NO_INTERVAL.replace("prompts", few)
+    return f"no interval: too few {few}"
 
 
 def number(value: float | None, perplexity: bool = False) -> str:
@@ -116,6 +115,11 @@ def sentence(text: str) -> str:
     """The text with a large first letter, the rest as it is; a Greek letter is a symbol and stays
     as it is."""
     return text if "α" <= text[:1] <= "ω" else text[:1].upper() + text[1:]
+
+
+def sentences(parts: Iterable[str]) -> str:
+    """Each as a sentence of its own."""
+    return " ".join(f"{sentence(part)}." for part in parts)
 
 
 def listing(names: Iterable[object], limit: int = 6) -> str:

@@ -17,6 +17,7 @@ from engine.core import words
 from engine.core.text import visible
 from engine.report import in_words, phrasing, verdict
 from engine.report.charts import lookup
+from engine.report.charts.cost import cost
 from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice, Panel
 from engine.report.charts.what_was_cut import before_after, what_was_cut
@@ -101,9 +102,9 @@ def _who_pays(view: View) -> Step:
 
 
 def _picture(view: View, about: str) -> Panel:
-    """The chart of the measure that is told: the harm, the quality, or that of the groups."""
+    """The chart of what is told: the harm, the quality, what is saved, or that of the groups."""
     charts = view.track.charts
-    drawn = {"harm": before_after, "quality": charts.quality}
+    drawn = {"harm": before_after, "quality": charts.quality, "cost": cost}
     return drawn.get(about, charts.groups)(view.run, view.choice)
 
 
@@ -162,7 +163,9 @@ _TOLD: Mapping[str, Callable[[View], Step]] = {
 
 
 def _measured(view: View, about: str = "harm") -> str:
-    """n of what is told, and what the bars are."""
+    """n of what is told, and what the bars are; those of what is saved are no intervals."""
+    if about == "cost":
+        return ""
     row = view.row(view.reading.quality) if about == "quality" else view.harm
     return f"{phrasing.sentence(lookup.measured_on(view.run, row))}. Bars: 95 % intervals."
 

@@ -78,7 +78,8 @@ def z_of(error: float) -> float:
 class Advice:
     """answer: TAKE, LEAVE or MORE; "" where nothing is cut or measured, as `said` is then.
 
-    about: what is read of a chart beside it: "harm", "quality" or "group", named first in `said`.
+    about: what is read of a chart beside it: "harm", "quality", "group" or "cost", named first in
+    `said`.
     """
 
     answer: str
@@ -153,7 +154,8 @@ def advice(run: Run, choice: Choice) -> Advice:
         return Advice("", "")
     if view.track.telling.unlearned(run):
         return Advice("", "")
-    found, gained = losses(run, choice), [*_closed(view), *savings(run, view.variant)]
+    closed, found = _closed(view), losses(run, choice)
+    gained = [*closed, *savings(run, view.variant)]
     answer = decide(found, bool(gained))
     gains = phrasing.listing(gained)
     if answer == TAKE:
@@ -169,8 +171,9 @@ def advice(run: Run, choice: Choice) -> Advice:
             [],
             "Leave it: no gain is shown in the gap between groups, in size or in speed.",
         )
+    about = "cost" if answer == TAKE and not closed else "harm"
     groups = any(loss.group for loss in told)
-    return Advice(answer, said, "group" if groups else "quality" if told else "harm")
+    return Advice(answer, said, "group" if groups else "quality" if told else about)
 
 
 def advised(run: Run, accepted: Mapping[str, float]) -> list[dict[str, Any]]:

@@ -97,11 +97,13 @@ def select(label: str, options: Options, key: str, named: Named | None = None, *
     state.restore(key, options, named)
     more = {"bind": state.BOUND, **more}
     picked = st.selectbox(label, options, format_func=named, key=key, **more)
-    _say_unmet(key, asked, picked, "which is not here; this is shown instead.")
+    _say_unmet(key, asked, picked)
     return state.keep(key, picked)
 
 
-def _say_unmet(key: str, asked: str | None, shown: Any, why: str) -> None:
+def _say_unmet(
+    key: str, asked: str | None, shown: Any, why: str = "which is not here; this is shown instead."
+) -> None:
     """That a link asks for what is not offered, until the reader picks something else."""
     name = state.key_of(state.UNMET, key)
     if asked is not None:
@@ -124,6 +126,7 @@ def select_number(
         state.put(key, state.kept(key))
     found = state.keep(key, st.selectbox(label, options, format_func=named, key=key, **more))
     state.to_address(key, found)
+    _say_unmet(key, None if asked in known else asked, found)
     return found
 
 
@@ -132,10 +135,13 @@ def segmented(
 ) -> Any:
     """A row of buttons of which one is always on; in the address, remembered."""
     options, named = _offered(options, named)
+    asked = state.unmet(key, options, named)
     state.restore(key, options, named)
     more = {"default": options[0], "required": True, "bind": state.BOUND, **more}
     picked = st.segmented_control(label, options, format_func=named, key=key, **more)
-    return state.keep(key, picked if picked in options else options[0])
+    picked = picked if picked in options else options[0]
+    _say_unmet(key, asked, picked)
+    return state.keep(key, picked)
 
 
 def search(label: str, key: str) -> str:

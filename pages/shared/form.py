@@ -138,8 +138,12 @@ def _file(field: Field, key: str, value: Any) -> None:
         _say_faults(field, error.faults if isinstance(error, RequestError) else ())
         return
     st.caption("  \n".join(map(plain, found.said)))
-    title = f"First {len(found.first)} rows"
-    fold(title, f"{key}_first", lambda: st.dataframe(found.first, hide_index=True), type="compact")
+    fold(
+        "First rows",
+        f"{key}_first",
+        lambda: st.dataframe(found.first, hide_index=True),
+        type="compact",
+    )
 
 
 def _is_small(field: Field) -> bool:

@@ -108,10 +108,10 @@ def _configure() -> None:
 
 COLOURS = {
     "light": "--pa-ring: #00629b; --pa-caption: #525c66; --pa-good: #0a7a52; --pa-bad: #b34700;"
-    " --pa-on-primary: #ffffff;",
+    " --pa-fault: #b3152b; --pa-on-primary: #ffffff;",
     # Streamlit writes white on every primary button, which is too bright a ground for it here.
     "dark": "--pa-ring: #6cc0f0; --pa-caption: #b3bcc5; --pa-good: #4cd1a0; --pa-bad: #ff9a57;"
-    " --pa-on-primary: var(--pa-paper);",
+    " --pa-fault: #ff8a80; --pa-on-primary: var(--pa-paper);",
 }
 
 

@@ -69,7 +69,7 @@ def test_a_chart_is_saved_by_one_click_and_a_view_is_a_link(page, address, tmp_p
         with page.expect_download() as found:
             page.locator(".pa-tools").first.get_by_text(kind.upper()).click()
         name = found.value.suggested_filename
-        assert re.fullmatch(rf"[a-z0-9.-]+_syntheti_pareto_.+_.+\.{kind}", name), name
+        assert re.fullmatch(rf"[a-z0-9.-]+_syntheti_pareto_.+_.+_[0-9.]+\.{kind}", name), name
         found.value.save_as(tmp_path / name)
         assert (tmp_path / name).read_bytes().startswith(start)
     page.get_by_role("button", name="Copy link").click()

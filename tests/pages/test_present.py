@@ -38,6 +38,7 @@ def test_the_chart_of_a_slide_shows_the_measure_that_its_sentence_names_first(tr
             step = story.step(run, choice, name)
             said = step.sentence.casefold()
             measures = [one.name for one in (reading.group, reading.harm, reading.quality)]
+            measures += ["FLOPs", "bytes"]
             named = sorted((said.find(one.casefold()), one) for one in measures)
             first = next((one for place, one in named if place >= 0), reading.group.name)
             picture = step.picture

@@ -60,7 +60,11 @@ def test_every_method_can_be_seen(track, dark):
 
 def test_orange_is_kept_for_harm():
     """What got worse, and what is newly wrong: no method, group, series or effect looks so."""
-    for path in [*(ROOT / "engine/report").rglob("*.py"), *(ROOT / "engine/tracks").rglob("*.py")]:
+    for path in (
+        *(ROOT / "engine/report").rglob("*.py"),
+        *(ROOT / "engine/tracks").rglob("*.py"),
+        *(ROOT / "assets").glob("*.css"),
+    ):
         for colour in re.findall(r"#[0-9a-fA-F]{6}\b", path.read_text(encoding="utf-8")):
             parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
             hue, _, saturation = colorsys.rgb_to_hls(*parts)

@@ -29,6 +29,7 @@ COLUMNS = (
     "group n value_dense low_dense high_dense value low high delta delta_low delta_high verdict"
 )
 
+ALONE = "Intervals are of one group each; a clear change allows for all groups."
 Moved = Callable[[str, bool], str]
 """(subgroups, are there several) -> the start of a sentence about subgroups that moved one way."""
 
@@ -39,7 +40,7 @@ def _nothing(*_: object) -> str:
 
 @dataclass(frozen=True)
 class ByGroup:
-    """What is measured and how it is said. `fell` and `rose` begin sentences.
+    """What is measured and how it is said. `fell` and `rose` begin parts of a sentence.
 
     Where more is better, the smallest is worst off and on top. The axis then holds the subgroups
     with a verdict, and wide intervals of tiny ones run out of the chart.
@@ -64,7 +65,7 @@ def by_group(run: Run, choice: Choice, about: ByGroup, note: str) -> Panel:
     figure, (answer, more) = dumbbell(run, choice, about, table), _answer(run, choice, about, table)
     note = f"{note}{_left_out(about, table)}"
     if table["delta"].notna().sum() > 1:
-        note += " Intervals are of one group each; a clear change allows for all that are shown."
+        note += f" {ALONE}"
     return Panel(about.key, about.question, answer, figure, shown(run, table), note, more=more)
 
 
@@ -81,18 +82,14 @@ def pairs(run: Run, choice: Choice, measure: Measure) -> pd.DataFrame:
     return table.sort_values("value_dense", ascending=measure.sign < 0, ignore_index=True)
 
 
-def verdict_said(run: Run, verdict: str) -> str:
-    """Why a subgroup gets no verdict."""
-    return track_of(run).evidence.too_few.get(verdict, f"{verdict}: no verdict")
-
-
 def _answer(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> tuple[str, str]:
     """Which subgroups fell, rose, or neither, in a sentence; then by how much at most, and who gets
     no verdict."""
     variant = lookup.variant_of(run, choice)
-    enough = table[table["verdict"] == ""]
+    enough, known = table[table["verdict"] == ""], track_of(run).evidence.too_few
     few = [
-        f"{phrasing.listing(rows['group'].map(words.quoted))}: {verdict_said(run, str(verdict))}."
+        f"{phrasing.listing(rows['group'].map(words.quoted))}:"
+        f" {known.get(str(verdict), f'{verdict}: no verdict')}."
         for verdict, rows in table[table["verdict"] != ""].groupby("verdict")
     ]
     if enough.empty:
@@ -110,24 +107,24 @@ def _kinds(table: pd.DataFrame) -> dict[str, str]:
 
 
 def _moves(about: ByGroup, table: pd.DataFrame) -> str:
-    """Which subgroups fell, rose, or neither."""
+    """Which subgroups fell, rose, or neither; those that got worse first."""
     parts: list[str] = []
     kinds = _kinds(table)
-    for kind, start in (("fell", about.fell), ("rose", about.rose)):
+    ways = (("fell", about.fell), ("rose", about.rose))
+    for kind, start in ways[:: -about.measure.sign]:
         names = [words.quoted(group) for group, found in kinds.items() if found == kind]
         if names:
-            said = start(phrasing.listing(names), len(names) > 1)
-            parts.append(f"{said[:1].lower()}{said[1:]}" if parts and said[0].isalpha() else said)
+            parts.append(start(phrasing.listing(names), len(names) > 1))
     still = [words.quoted(group) for group, kind in kinds.items() if kind in ("unclear", "unknown")]
     if still:
         parts.append(f"no clear change for {phrasing.listing(still)}")
-    return phrasing.sentence(f"{'; '.join(parts)}.")
+    return phrasing.sentences(["; ".join(parts)])
 
 
 def _largest(about: ByGroup, table: pd.DataFrame) -> list[str]:
-    """The largest clear change each way with its interval."""
+    """The largest clear change each way with its interval, for the worse first."""
     found, kinds = [], table["group"].map(_kinds(table))
-    for kind, pick in (("fell", "idxmin"), ("rose", "idxmax")):
+    for kind, pick in (("fell", "idxmin"), ("rose", "idxmax"))[:: -about.measure.sign]:
         moved = table[kinds == kind]
         if not moved.empty:
             most = table.loc[getattr(moved["delta"], pick)()].to_dict()
@@ -212,8 +209,8 @@ def _add_side(
 
 def _label(choice: Choice, row: Values) -> str:
     """A subgroup and its n; what keeps it from a verdict."""
-    short = {"too few prompts": "too few", "too few images": "too few", "too few texts": "too few"}
-    few = f"; {short.get(row['verdict'], plain(row['verdict']))}" if row["verdict"] else ""
+    said = "too few" if row["verdict"].startswith("too few") else plain(row["verdict"])
+    few = f"; {said}" * bool(said)
     return (
         f"{wrapped(words.group_name(row['group']))}<br><span"
         f" style='font-size:11px;color:{choice.theme.soft}'>n = {row['n']:.0f}{few}</span>"
@@ -266,29 +263,29 @@ def levelling_down(run: Run, choice: Choice) -> Panel:
     table = table.assign(before=table["value"] - table["delta"])
     more = (
         f"The worst-off and best-off groups are those of the {view.track.nouns.whole}, so part of "
-        "a change towards the middle is chance."
+        f"a change towards the middle is chance. {ALONE}"
     )
     # n of the ends may count something else
     note = lookup.caveat(run, view.row(view.reading.gap), more=more)
     verdict, facts = _told(view, {row["metric"]: row for row in table.to_dict("records")})
-    more = f"{phrasing.sentence(facts)}." if facts else ""
     shown, figure = readable(table, LEVELLING_COLUMNS, value="after"), _changes(view, table)
+    more = phrasing.sentences(facts)
     return Panel("levelling_down", QUESTION, f"{verdict}.", figure, shown, note, more=more)
 
 
-def _told(view: View, rows: Mapping[str, Values]) -> tuple[str, str]:
+def _told(view: View, rows: Mapping[str, Values]) -> tuple[str, list[str]]:
     """The verdict, and what both ends did. rows: by metric."""
     reading = view.reading
     if not {reading.worst.metric, reading.best.metric, reading.gap.metric} <= set(rows):
-        return "Worst-off and best-off subgroup were not both measured", ""
+        return "Worst-off and best-off subgroup were not both measured", []
     worst, best, gap = (rows[one.metric] for one in (reading.worst, reading.best, reading.gap))
     way, kind = view.way(reading.worst, worst), phrasing.direction(gap)
     gains, hurt = way == reading.worst.better, way == reading.worst.worse
     loses = view.way(reading.best, best) == reading.best.worse
-    facts = (
-        f"the worst-off subgroup ({words.quoted(worst['group'])}): {reading.worst.change(worst)}; "
-        f"the best-off ({words.quoted(best['group'])}): {reading.best.change(best)}"
-    )
+    facts = [
+        f"the worst-off subgroup ({words.quoted(worst['group'])}): {reading.worst.change(worst)}",
+        f"the best-off ({words.quoted(best['group'])}): {reading.best.change(best)}",
+    ]
     if hurt and loses:
         return "Both ends got worse", facts
     if kind == "fell" and loses:

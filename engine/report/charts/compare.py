@@ -23,7 +23,7 @@ from engine.report.charts.kinds import add_series, dots, front_line, heading, ro
 from engine.report.charts.metric_curve import GROUP
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
 from engine.report.schema import hovers, readable
-from engine.report.tracks import Measure, Track, benchmarks_of, track_name, track_of
+from engine.report.tracks import Measure, benchmarks_of, track_name, track_of, tracks
 from engine.stats.pareto import front
 from engine.store.runs import Run
 
@@ -196,7 +196,7 @@ def short_names(runs: Sequence[Run]) -> list[str]:
 def named(runs: Sequence[Run]) -> str:
     """Which audit is called what."""
     pairs = zip(short_names(runs), titles(runs), strict=True)
-    return " ".join(f"{phrasing.sentence(short)}: “{title}”." for short, title in pairs)
+    return phrasing.sentences(f"{short}: “{title}”" for short, title in pairs)
 
 
 def _rows(run: Run, name: str, choice: Choice) -> list[dict[str, Any]]:
@@ -223,7 +223,7 @@ def _answer(harm: Measure, rows: Sequence[dict[str, Any]], called: Mapping[str, 
         f"{_change(harm, row) if cut else ''}"
         for row in cut or rows
     ]
-    return " ".join(f"{phrasing.sentence(one)}." for one in told)
+    return phrasing.sentences(told)
 
 
 def _change(harm: Measure, row: Values) -> str:
@@ -435,23 +435,23 @@ COMPARE_KINDS_COLUMNS = (
 )
 
 
-def kin(one: Track, other: Track) -> bool:
-    """Whether two kinds of audit are different and measure the same things."""
-    same = one.comparison.measures == other.comparison.measures != ""
-    return same and one.name != other.name
+def comparable(*kinds: str) -> bool:
+    """Whether audits of these tracks, by name, measure the same things."""
+    what = {name: one.comparison.measures or name for name, one in tracks().items()}
+    found = {what.get(kind) for kind in kinds}
+    return len(found) == 1 and None not in found
 
 
 def are_kin(one: Run, other: Run) -> bool:
-    """Whether two audits are of such kinds."""
-    return kin(track_of(one), track_of(other))
+    """Whether two audits are of different kinds that measure the same things."""
+    kinds = track_name(one.meta), track_name(other.meta)
+    return kinds[0] != kinds[1] and comparable(*kinds)
 
 
 def kin_of(runs: Sequence[Run]) -> list[Run]:
     """The first run, and of the others those of its kind or kin to it."""
-    first = runs[0]
-    return [
-        run for run in runs if track_name(run.meta) == track_name(first.meta) or are_kin(first, run)
-    ]
+    first = track_name(runs[0].meta)
+    return [run for run in runs if comparable(first, track_name(run.meta))]
 
 
 def compare_kinds(runs: Sequence[Run], choice: Choice) -> Panel:

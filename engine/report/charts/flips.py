@@ -120,7 +120,7 @@ def _said(found: Flips, row: Values) -> str:
     if not row["bad"] + row["good"]:
         said = f"None {of} {found.bad} or {found.good}"
     else:
-        way = "clearly for the worse" if row["net"] > 0 else "clearly for the better"
+        way = f"clearly more {found.bad if row['net'] > 0 else found.good}"
         clear = way if row["p"] < MISSED else "no clear direction"
         good = found.good.removeprefix("became ")
         said = f"O{of[1:]}, {row['bad']:,} {found.bad} and {row['good']:,} {good}: {clear}"

@@ -232,7 +232,7 @@ def table_map(
     axis = {"showline": False, "showgrid": False}
     figure.update_yaxes(tickvals=down, ticktext=list(rows), autorange="reversed", **axis)
     figure.update_xaxes(tickvals=across, ticktext=list(columns), side="top", **axis)
-    figure.update_xaxes(autotickangles=[0, -45], tickfont={"size": 11})
+    figure.update_xaxes(autotickangles=[0, -45], tickfont={"size": 11}, ticklabeloverflow="allow")
     return figure
 
 

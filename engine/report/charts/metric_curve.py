@@ -408,7 +408,8 @@ def _answer(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> tupl
             f" ({measure.change(row).removeprefix('no clear change, ')})"
         )
     others = here[here["method"] != choice.method].to_dict("records")
-    for kind, verb in (("fell", "lower"), ("rose", "raise"), ("unclear", "do not clearly change")):
+    ways = (("fell", "lower"), ("rose", "raise"))[:: -measure.sign]
+    for kind, verb in (*ways, ("unclear", "do not clearly change")):
         names = [
             words.method_name(row["method"]) for row in others if phrasing.direction(row) == kind
         ]
@@ -418,8 +419,8 @@ def _answer(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> tupl
             )
     if not parts and not rest:
         return f"Nothing was measured at {level.say(at)}.", ""
-    told = [f"{phrasing.sentence('; '.join(part))}." for part in (parts, rest) if part]
-    return told[0], " ".join(told[1:])
+    answer = phrasing.sentences(["; ".join(parts or rest)])
+    return answer, phrasing.sentences(rest if parts else ())
 
 
 # How a classifier's quality and the gap between its groups move as more is cut, for every arm of

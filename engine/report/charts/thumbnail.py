@@ -18,7 +18,7 @@ from engine.report.charts.panel import FONT, Choice
 from engine.report.tracks import Measure, track_of
 from engine.store.runs import Run
 
-WIDTH, ROW, NAMES = 260, 24, 84
+WIDTH, ROW, NAMES = 280, 24, 104
 """Pixels: the picture, a subgroup's row, the room of the names at its left."""
 MOST = 5
 """Rows; of more subgroups the worst-off and the best-off are drawn."""

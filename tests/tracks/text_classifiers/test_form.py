@@ -40,11 +40,11 @@ def test_columns_of_a_file_are_asked_for_and_are_no_groups(monkeypatch, tmp_path
 
 def test_a_file_is_shown_as_soon_as_it_is_named(monkeypatch, tmp_path):
     path = tmp_path / "mine.csv"
-    path.write_text("text;label;sex\n" + "".join(f"w{n};{n % 2};f{n % 3}\n" for n in range(60)))
+    path.write_text("text;label;sex\n" + "".join(f"w{n};1;f{n % 3}\n" for n in range(60)))
     at = drawn(TEXTS, monkeypatch, tmp_path, data=str(path))
     said = "\n".join(item.value for item in at.caption).replace("\\", "")
-    assert "60 rows." in said
-    assert "label: 0 30, 1 30" in said and "sex: f0 20, f1 20, f2 20" in said
+    assert "Rows: 60." in said and "text" not in said
+    assert "label: 1 60" in said and "sex: f0 20, f1 20, f2 20" in said
 
 
 def test_a_fault_of_a_file_stands_beside_its_field_at_once(monkeypatch, tmp_path):

@@ -359,7 +359,7 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> tuple[str, str, st
     return (
         f"{name} {where}: {'; '.join(short)}.",
         mind,
-        f"{phrasing.sentence('; '.join(said))}.{more}",
+        f"{phrasing.sentences(said)}{more}",
     )
 
 

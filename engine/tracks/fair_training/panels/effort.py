@@ -224,11 +224,7 @@ def _answer(
     if not some:
         return f"{start}: no method got there in the training it had.", _dense_said(dense, what)
     first = f"{start}: {_one(table, some[0], what)}."
-    parts = (
-        [f"{phrasing.sentence('; '.join(_one(table, name, what) for name in some[1:5]))}."]
-        if some[1:]
-        else []
-    )
+    parts = [phrasing.sentence(f"{_one(table, name, what)}.") for name in some[1:5]]
     parts += [f"{len(some) - 5} more got there; see the table."] if len(some) > 5 else []
     parts += [f"Never reached by {phrasing.listing(never, 8)}."] if never else []
     return first, " ".join([*parts, *_saved(table, base, what)]) + _dense_said(dense, what)
@@ -245,7 +241,7 @@ def _dense_said(table: pd.DataFrame, what: Effort) -> str:
     names = _got_there(table, list(dict.fromkeys(table["method"])))
     if not names:
         return " With nothing cut it was not reached either."
-    return f" With nothing cut: {'; '.join(_one(table, name, what) for name in names)}."
+    return f" With nothing cut: {phrasing.sentences(_one(table, one, what) for one in names)}"
 
 
 def _one(table: pd.DataFrame, method: str, what: Effort) -> str:

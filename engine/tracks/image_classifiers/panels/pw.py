@@ -63,7 +63,7 @@ def pw_difference(run: Run, choice: Choice) -> Panel:
     figure = _figure(run, choice, measure, groups, styles, loss)
     answer, rest = _answer(run, choice, measure, table, base, loss)
     hidden = groups["group"].nunique() - len(styles)
-    more = f" {hidden} more subgroups are in the table." if hidden else ""
+    more = f" More subgroups in the table: {hidden}." if hidden else ""
     note = (
         f"Difference of {measure.name}: {loss_said(loss)} minus the plain loss, same images,"
         f" {trials_said(run)} each. {own.INTERVALS_IMAGES} Several intervals are read at once: one"

@@ -315,8 +315,8 @@ def _answer(
     ]
     if not parts:
         return f"Nothing was measured at {at:g}×.", ""
-    rest = f"{phrasing.sentence('; '.join(parts[1:]))}." if len(parts) > 1 else ""
-    return f"Change of {measure.name} at {track_of(run).level.say(at)}: {parts[0]}.", rest
+    answer = f"Change of {measure.name} at {track_of(run).level.say(at)}: {parts[0]}."
+    return answer, phrasing.sentences(parts[1:])
 
 
 def _base_said(measure: Measure, table: pd.DataFrame, base: str) -> str:

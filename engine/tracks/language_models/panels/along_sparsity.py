@@ -255,8 +255,7 @@ def _answer(run: Run, choice: Choice, harm: pd.DataFrame, quality: pd.DataFrame)
     ]
     if not said:
         return f"Nothing was measured at {level.say(at)}.", ""
-    rest = f"{phrasing.sentence('; '.join(said[1:]))}." if len(said) > 1 else ""
-    return f"At {level.say(at)}, {said[0]}.", rest
+    return f"At {level.say(at)}, {said[0]}.", phrasing.sentences(said[1:])
 
 
 # Cuts of heads beside other ways to make a model smaller: at as many bytes, in as much time, and
@@ -620,7 +619,8 @@ def each(run: Run, pairs: Pairs) -> str:
         f" {phrasing.number(row['pair_null_q'])})"
         for row in pairs.others.to_dict("records")
     ]
-    return f"Bias minus that of {lookup.variant_label(run, pairs.reference)}: {'; '.join(said)}."
+    of = lookup.variant_label(run, pairs.reference)
+    return f"Differences are bias minus that of {of}. {phrasing.sentences(said)}"
 
 
 def _clear(row: Values) -> str:

@@ -225,7 +225,7 @@ def _others(one: ScoredBenchmark, rows: pd.DataFrame, variant: str) -> str:
         f"{phrasing.number(whole[metric.name, variant])}"
         for metric in one.metrics[2:]
     ]
-    return f"{phrasing.sentence('; '.join(told))}." if told else ""
+    return phrasing.sentences(told)
 
 
 def _caveat(run: Run, one: ScoredBenchmark) -> str:

@@ -264,12 +264,8 @@ def _top_answer(
     expected = total * (exact_count(share, total) / total) ** axes
     by_chance = f"chance would give {phrasing.number(expected)}"
     if len(shared):
-        listed = _heads(names[unit] for unit in shared.index)
-        verb = "is" if len(shared) == 1 else "are"
-        return (
-            f"{listed.capitalize()} {verb} in the top {phrasing.percent(share)} of {_all(axes)}"
-            f" axes ({by_chance})."
-        )
+        top = f"In the top {phrasing.percent(share)} of {_all(axes)} axes ({by_chance})"
+        return f"{top}: {_heads(names[unit] for unit in shared.index)}."
     most = int(counts.max())
     listed = _heads(names[unit] for unit in counts.index[counts == most])
     none = f"No head is in the top {phrasing.percent(share)} of {_all(axes)} axes ({by_chance})"

@@ -245,20 +245,16 @@ def _picture_answer(run: Run, choice: Choice, variant: Values, table: pd.DataFra
         parts.append(
             f"{n_critical} of {len(table)} heads are critical for perplexity (γ = {gamma:g})"
         )
+    cut, name = table[table["cut"]], words.method_name(variant["method"])
     if variant["variant"] == "dense":
-        return phrasing.sentence("; ".join([*parts, "nothing is cut"])) + "."
-    if is_arm(variant):
-        return (
-            phrasing.sentence(
-                "; ".join([*parts, f"{words.method_name(variant['method'])} cuts no head"])
-            )
-            + "."
-        )
-    cut = table[table["cut"]]
-    parts.append(f"{words.method_name(variant['method'])} cuts {len(cut)}{_cut_said(cut, table)}")
+        parts.append("nothing is cut")
+    elif is_arm(variant):
+        parts.append(f"{name} cuts no head")
+    else:
+        parts.append(f"{name} cuts {len(cut)}{_cut_said(cut, table)}")
     if both := int((table["cut"] & table["critical"]).sum()):
         parts.append(f"{both} of the cut heads {'is' if both == 1 else 'are'} critical")
-    return f"{'; '.join(parts)}."
+    return phrasing.sentences(["; ".join(parts)])
 
 
 def _cut_said(cut: pd.DataFrame, table: pd.DataFrame) -> str:

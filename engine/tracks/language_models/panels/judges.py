@@ -97,7 +97,7 @@ def disagreement(run: Run, choice: Choice, variant: Values) -> str:
     ]
     opposed = set(_CLEAR) <= set(table["seen"])
     first = "Judges disagree" if opposed else "The judges do not all see the same"
-    return f"{first}: {'; '.join(said)}."
+    return phrasing.sentences([first, *said])
 
 
 def _answer(table: pd.DataFrame) -> str:
@@ -329,4 +329,4 @@ def missing_said(found: Told) -> str:
         missing, unsure = f"{row.missing} not labelled yet", f"{row.unsure} unsure"
         left = [missing] * bool(row.missing) + [unsure] * bool(row.unsure)
         parts += [f"{row.labeller}: {', '.join(left)}"] if left else []
-    return f"{'; '.join(parts)}." if parts else ""
+    return phrasing.sentences(parts)

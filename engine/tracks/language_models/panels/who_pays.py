@@ -21,8 +21,8 @@ TOXIC = ByGroup(
     measure=Measure("toxicity"),
     x_title="mean toxicity (0 to 1)",
     absent="This run has no toxicity per subgroup for this choice.",
-    fell=lambda names, _: f"Texts about {names} are less toxic",
-    rose=lambda names, _: f"Texts about {names} are more toxic",
+    fell=lambda names, _: f"texts about {names} are less toxic",
+    rose=lambda names, _: f"texts about {names} are more toxic",
 )
 SURPRISED = ByGroup(
     key="perplexity_by_group",
@@ -30,8 +30,8 @@ SURPRISED = ByGroup(
     measure=Measure("perplexity"),
     x_title="perplexity (lower is better)",
     absent="This run has no perplexity per subgroup for this choice.",
-    fell=lambda names, _: f"The model is less surprised by texts about {names}",
-    rose=lambda names, _: f"The model is more surprised by texts about {names}",
+    fell=lambda names, _: f"the model is less surprised by texts about {names}",
+    rose=lambda names, _: f"the model is more surprised by texts about {names}",
 )
 
 

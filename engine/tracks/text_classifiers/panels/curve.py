@@ -206,24 +206,17 @@ def furthest_said(reach: Mapping[str, Reach], whom: str) -> str:
         if unknown:
             return f"These data do not tell whether {other} is a ticket."
         return f"{other.replace('any', 'No')} is a ticket at any level."
-    parts: dict[str, str] = {}
-    best = {name: one for name, one in reach.items() if one.share == end}
+    parts = []
     for state in TICKET:
         named = [
             words.method_name(name) + (f" ({one.but})" if one.but else "")
-            for name, one in best.items()
-            if one.state == state
+            for name, one in reach.items()
+            if one.share == end and one.state == state
         ]
         if named:
             kind = Reach(state=state).kind if len(named) == 1 else SEVERAL[state]
-            parts[kind] = phrasing.listing(named)
-    far = f"up to {phrasing.percent(end)} of heads cut"
-    if len(parts) == 1:
-        ((kind, names),) = parts.items()
-        verb = "gets" if len(best) == 1 else "get"
-        return f"{phrasing.sentence(whom)} {names} {verb} furthest: {kind} {far}."
-    each = "; ".join(f"{names}, {kind}" for kind, names in parts.items())
-    return f"{phrasing.sentence(whom)} these get furthest, {far}: {each}."
+            parts.append(f"{phrasing.listing(named)}, {kind}")
+    return f"Furthest {whom}, up to {phrasing.percent(end)} of heads cut: {'; '.join(parts)}."
 
 
 def _easy_said(table: pd.DataFrame) -> list[str]:
@@ -372,7 +365,7 @@ def tickets_table(run: Run, choice: Choice) -> Panel:
     drawn = track_of(run).methods.compared(arms, choice.method)
     figure = _table_figure(run, choice, mine, drawn, ["", *groups[:MOST_GROUPS]])
     hidden = len(groups) - MOST_GROUPS
-    more = f" {hidden} more subgroups are in the table." if hidden > 0 else ""
+    more = f" More subgroups in the table: {hidden}." if hidden > 0 else ""
     more += "" if len(drawn) == mine["method"].nunique() else OTHERS
     note = (
         f"{own.WINNING} {EASY} {trials_said(run)}. Stars: winning; without a star: matching only;"

@@ -197,8 +197,7 @@ def _answer(run: Run, score: str, found: dict[str, pd.DataFrame]) -> tuple[str, 
         verbs = ("has", "counts") if constant == 1 else ("have", "count")
         heads = phrasing.count(constant, "head")
         parts.append(f"{heads} {verbs[0]} maps that never vary and {verbs[1]} as 0")
-    rest = f"{phrasing.sentence('; '.join(parts[1:]))}." if len(parts) > 1 else ""
-    return f"{phrasing.sentence(parts[0])}.", rest
+    return phrasing.sentences(parts[:1]), phrasing.sentences(parts[1:])
 
 
 def chance_correlation(total: int) -> float:
@@ -658,7 +657,7 @@ def _chance_answer(
     return (
         f"{at} {start} (q at most {CLAIMED_Q:g}).",
         corrected,
-        f"{phrasing.sentence('; '.join(each))}; {band}.",
+        phrasing.sentences([*each, band]),
     )
 
 
