@@ -28,20 +28,12 @@ def asked(name: str, protocol: str):
 
 def test_a_protocol_sets_every_switch_by_its_name():
     paper, published = asked("artefact", "paper"), asked("artefact", "published")
-    assert (paper.weighting, paper.corrected) == ("added", "image") and paper.changes == (
-        {"name": "artefact"},
-    )
-    assert (published.weighting, published.corrected) == ("mixed", "view")
-    assert (paper.multi_class, published.multi_class) == ("ovo", "ovr")
-    taylor = published.method_settings["taylor"]
-    assert (taylor["momentum"], taylor["reading"]) == (0.0, "cut")
-    assert {
-        **paper.method_settings["taylor"],
-        **taylor,
-    } == taylor and "momentum" not in paper.method_settings["taylor"]
-    assert published.changes == (
-        {"name": "artefact", "pixels": 4, "tested": "all", "redrawn": True},
-    )
+    switches = [(one.weighting, one.corrected, one.multi_class) for one in (paper, published)]
+    assert switches == [("added", "image", "ovo"), ("mixed", "view", "ovr")]
+    ours, theirs = (one.method_settings["taylor"] for one in (paper, published))
+    assert theirs == ours | {"momentum": 0.0, "reading": "cut"} and "momentum" not in ours
+    squares = {"name": "artefact"}, {"pixels": 4, "tested": "all", "redrawn": True}
+    assert paper.changes == squares[:1] and published.changes == (squares[0] | squares[1],)
     assert published.mirror is None and asked("celeba", "published").mirror is False, (
         "CIFAR-10 alone is mirrored"
     )

@@ -68,7 +68,6 @@ Reads = Callable[[Run], Iterable[Finding]]
 def paper_request(model: str, ask: ExperimentAsk) -> AuditRequest:
     """The paper's audit of one model (Experimental Details), with the decoding that its code left
     implicit."""
-    decoding = Decoding.published()
     request = AuditRequest(
         model=model,
         axes=AXES if model not in LARGE else (GENDER,),
@@ -82,7 +81,7 @@ def paper_request(model: str, ask: ExperimentAsk) -> AuditRequest:
         seeds=3,
         judge=ask.judge or JUDGE,
         published_perplexity=True,
-        top_k=decoding.top_k,
+        top_k=Decoding.published().top_k,
         title=f"FASP: {model}",
     )
     return ask.over(request, levels="sparsities", trials="seeds", most="max_prompts")
@@ -90,17 +89,9 @@ def paper_request(model: str, ask: ExperimentAsk) -> AuditRequest:
 
 def demo_request(ask: ExperimentAsk) -> AuditRequest:
     """The embedded audit, with what was asked for instead."""
-    request = replace(
-        DEMO, prompts=ask.data, corpus=ask.corpus, validation_corpus=ask.validation_corpus
-    )
-    return ask.over(
-        request,
-        model="model",
-        judge="judge",
-        levels="sparsities",
-        trials="seeds",
-        most="max_prompts",
-    )
+    names = {"data": "prompts", "levels": "sparsities", "trials": "seeds", "most": "max_prompts"}
+    same = ("corpus", "validation_corpus", "model", "judge")
+    return ask.over(DEMO, **names, **dict(zip(same, same, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)

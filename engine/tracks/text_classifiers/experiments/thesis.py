@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from scipy.stats import t as student
-
 from engine.audit.experiments import (
     NAN,
     Experiment,
@@ -22,6 +20,7 @@ from engine.audit.experiments import (
     Stated,
     differences,
     finding,
+    mean_of,
     stated,
 )
 from engine.audit.request import Request
@@ -103,12 +102,10 @@ class TicketExperiment(Experiment):
 
     def requests(self, ask: ExperimentAsk) -> list[Request]:
         sizes = {"levels": "sparsities", "trials": "trials", "most": "max_texts", "model": "model"}
-        if ask.quick and ask.data is None:
-            return [ask.over(REMARKS, **sizes)]
-        return [
-            ask.over(self._request(data, ask.quick), **sizes)
-            for data in self._sources(str(ask.data))
-        ]
+        asked = [REMARKS]
+        if ask.data is not None or not ask.quick:
+            asked = [self._request(data, ask.quick) for data in self._sources(str(ask.data))]
+        return [ask.over(one, **sizes) for one in asked]
 
     def _request(self, data: str, quick: bool) -> TextRequest:
         """The thesis' audit of one task (Sec. 6.6); `quick`: the demo's model and sizes on that
@@ -352,10 +349,7 @@ def correlations_left(iteration: int) -> Reads:
             (f"{said}, iteration {iteration}", means[stage]),
             (f"change of the {said}, iteration {iteration}", means[stage] - means[STAGES[0]]),
         ):
-            mean, half = float(values.mean()), float(student.ppf(0.975, len(values.dropna()) - 1))
-            half *= float(values.sem())
-            ends = {"low": mean - half, "high": mean + half, "n": values.count(), "seeds": 1}
-            yield Finding(what, ours=mean, **ends, differs=unlike)
+            yield mean_of(what, values, n=values.count(), seeds=1, differs=unlike)
 
     return read
 
