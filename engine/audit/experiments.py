@@ -279,9 +279,11 @@ def differences(paper: Mapping[str, object], ours: Mapping[str, object]) -> str:
 
 
 def table_of(findings: Iterable[Finding]) -> pd.DataFrame:
-    """Findings as a table with COLUMNS."""
+    """Findings as a table with COLUMNS; what the paper neither prints nor states stands nowhere."""
     rows = [asdict(one) | {"agrees": one.agrees} for one in findings]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    table.loc[table["paper"].isna() & table["says"].eq(""), "where"] = ""
+    return table
 
 
 @cache

@@ -4,7 +4,6 @@ read."""
 from __future__ import annotations
 
 import math
-import re
 
 import pandas as pd
 import pytest
@@ -47,10 +46,9 @@ def test_quick_asks_the_papers_setting_and_ours_at_equal_flops():
 
 def test_all_that_is_not_the_papers_is_told(run):
     (told,) = set(check_reading(FOUND["bifp-fig6"], [run])["differs"])
-    for words in ("seeds", "weight updates", "λ", "first training"):
-        assert re.search(f"{words} [^;]*, not stated there", told), words
-    for words in ("images", "target", "sparsities", "gap trained against"):
-        assert re.search(f"{words} [^;]*, not [^s]", told), words
+    for words in ("target", "sparsities", "first training"):
+        assert f"; {words} " in told
+    assert "not stated there" in told and "gap trained against accuracy, not degradation" in told
     assert told.endswith("two stages begin with FPGM or SNIP, not with Lottery too")
     areas = FOUND["bifp-fig5"].table([run], QUICK).query("says == 'falls'")
     assert areas["agrees"].tolist() == ["cannot be told"] * 2, "their intervals reach 0"

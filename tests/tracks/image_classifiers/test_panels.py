@@ -189,15 +189,12 @@ def tiny_run(folder, group="gender") -> Run:
             "skin": "light",
         }
     )
-    before, after = np.eye(3)[[0, 1, 0, 1]], np.eye(3)[[0, 0, 2, 2]]
-    parts = [("dense", before), ("autobot-4x#0", after)]
-    tables["predictions"] = pd.concat(
-        [
-            pd.DataFrame(answers, columns=["p_0", "p_1", "p_2"]).assign(variant=name, image_id=ids)
-            for name, answers in parts
-        ],
-        ignore_index=True,
+    names, said = ["p_0", "p_1", "p_2"], {"dense": [0, 1, 0, 1], "autobot-4x#0": [0, 0, 2, 2]}
+    parts = (
+        pd.DataFrame(np.eye(3)[answers], columns=names).assign(variant=name, image_id=ids)
+        for name, answers in said.items()
     )
+    tables["predictions"] = pd.concat(parts, ignore_index=True)
     meta = {key: value for key, value in run.meta.items() if key != "tables"}
     data = {**meta["data"], "classes": ["x", "y", "z"]}
     return Store(folder).write("by-hand", {**meta, "data": data}, tables)
@@ -238,8 +235,7 @@ def test_levelling_down_with_higher_better(run, tmp_path):
     def level(results: pd.DataFrame) -> pd.DataFrame:
         moves = {
             "worst_auc": (0.0, -0.1, 0.1),
-            "best_auc": (-0.3, -0.4, -0.2),
-            "auc_gap": (-0.3, -0.4, -0.2),
+            **dict.fromkeys(("best_auc", "auc_gap"), (-0.3, -0.4, -0.2)),
         }
         for metric, ends in moves.items():
             results.loc[results["metric"] == metric, ["delta", "delta_low", "delta_high"]] = ends

@@ -85,28 +85,22 @@ def test_affected_classes_are_those_of_the_change():
 
 def test_their_mean_auc_is_each_against_the_rest():
     images = world(300, 3)
-    classes, dense, cut = (
-        ("a", "b", "c"),
-        answers(images, 3),
-        [answers(images, 3, 1.0, seed) for seed in (5, 6)],
-    )
+    classes, dense = ("a", "b", "c"), answers(images, 3)
+    cut = [answers(images, 3, 1.0, seed) for seed in (5, 6)]
     measure = small(images, ["class"], dense, classes)
-    table = affected_table(
-        ("a", "c"), {"dense": measure.dense_arm, "cut": measure.variant(cut)}
-    ).set_index("variant")
+    arms = {"dense": measure.dense_arm, "cut": measure.variant(cut)}
+    table = affected_table(("a", "c"), arms).set_index("variant")
 
     def mean(given):
         return np.mean(
             [roc_auc_score(images["label"] == place, given[:, place]) for place in (0, 2)]
         )
 
-    assert table.loc["dense", "value"] == pytest.approx(mean(dense)) and np.isnan(
-        table.loc["dense", "delta"]
-    )
-    both = np.mean([mean(given) for given in cut])
-    assert table.loc["cut", "value"] == pytest.approx(both)
-    assert table.loc["cut", "delta"] == pytest.approx(both - mean(dense))
-    assert table.loc["cut", "low"] < both < table.loc["cut", "high"] <= 1
+    row, both = table.loc["cut"], np.mean([mean(given) for given in cut])
+    assert table.loc["dense", "value"] == pytest.approx(mean(dense))
+    assert np.isnan(table.loc["dense", "delta"])
+    assert row["value"] == pytest.approx(both) and row["low"] < both < row["high"] <= 1
+    assert row["delta"] == pytest.approx(both - mean(dense))
     none = small(images, ["sex"], dense, classes)
     assert affected_table(("a",), {"dense": none.dense_arm}).empty
 

@@ -231,10 +231,8 @@ class FairExperiment(Experiment):
 def kind_of(data: str) -> str:
     """Which of the paper's data sets the images are laid out as: that whose targets they have."""
     known = look_images(data).targets
-    return next(
-        (kind for kind, targets in TARGETS.items() if set(targets) <= set(known)),
-        next(iter(TARGETS)),
-    )
+    found = (kind for kind, targets in TARGETS.items() if set(targets) <= set(known))
+    return next(found, "celeba")
 
 
 UNSTATED = {
@@ -338,9 +336,8 @@ def tradeoff(run: Run) -> Iterator[Finding]:
     if not run.has("tradeoff"):
         return
     table = run.table("tradeoff")
-    counts = run.data["counts"]
-    axis = fair_axis(run)
-    n = sum(count for name, count in counts.items() if name.startswith(f"test/{axis}/"))
+    axis, counts = fair_axis(run), run.data["counts"].items()
+    n = sum(count for name, count in counts if name.startswith(f"test/{axis}/"))
     for row in table[table["axis"] == axis].to_dict("records"):
         at = (
             f"{words.method_name(row['method'])}, λ = {row['strength']:g},"

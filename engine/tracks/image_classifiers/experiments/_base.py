@@ -342,7 +342,8 @@ class FilterExperiment(Experiment):
         """All requests, ready to be checked and run."""
         base = self._base(ask)
         parts = [with_protocol(dict(part), ask.protocol, self.dataset) for part in self.parts]
-        return [replace(base, **{"title": self._title(base, part), **part}) for part in parts]
+        title = f"{self.name}: {Path(base.model).name} on {Path(base.data).name}"
+        return [replace(base, **{"title": title, **part}) for part in parts]
 
     def _base(self, ask: ExperimentAsk) -> ImageRequest:
         data = ask.data or self.quick_data
@@ -412,9 +413,6 @@ class FilterExperiment(Experiment):
             return _fit(1e-3, 128, 2)
         start = _fit(1e-3, 64, 3)
         return {**start, "body_share": 0.1} if preset.start else {**start, "epochs": 10}
-
-    def _title(self, base: ImageRequest, part: Values) -> str:
-        return f"{self.name}: {Path(base.model).name} on {Path(base.data).name}"
 
 
 def auc_of(run: Run, variant: str, group: str) -> Values:
@@ -633,10 +631,11 @@ class Squares(Experiment):
 
 def _images(ask: ExperimentAsk) -> ImageSet:
     """The images with the artefact; the model only says how large they are."""
-    data = ask.data or "digits"
-    model = ask.model or "resnet56"
-    return images_of(
-        ImageRequest(
-            model, data, ("class", COLUMN), changes=({"name": "artefact"},), max_images=ask.most
-        )
+    request = ImageRequest(
+        ask.model or "resnet56",
+        ask.data or "digits",
+        ("class", COLUMN),
+        changes=({"name": "artefact"},),
+        max_images=ask.most,
     )
+    return images_of(request)

@@ -417,14 +417,9 @@ def shares(run: Run, choice: Choice) -> pd.DataFrame:
     ways, every cell in every batch."""
     if not run.has("loss_share"):
         return pd.DataFrame()
-    table = lookup.frame(run, "loss_share")
-    if "axis" in table:
-        table = table[table["axis"] == choice.measured]
-    table = table.assign(base=[arm_of(method)[0] for method in table["method"]])
-    index = ["base", "trial", "step", *KEYS]
-    wide = table[table["loss"].isin([PLAIN, PW])].pivot_table(
-        index=index, columns="loss", values="share"
-    )
+    table = where(lookup.frame(run, "loss_share"), axis=choice.measured)
+    table = table[table["loss"].isin([PLAIN, PW])]
+    wide = table.pivot_table("share", ["base", "trial", "step", *KEYS], "loss")
     if not {PLAIN, PW} <= set(wide.columns):
         return pd.DataFrame()
     # What a batch has no image of has no share of its loss.
