@@ -13,7 +13,6 @@ from engine.core.errors import RequestError
 from engine.data.images.load import load_images
 from engine.tracks.fair_training.arms import arms_of, surface_shards, tradeoff_arms
 from engine.tracks.fair_training.context import looked_rows, tuned_rows
-from engine.tracks.fair_training.experiments._base import MOBILENET, RESNET, SETTINGS, TARGETS
 from engine.tracks.fair_training.methods import bifp, stages
 from engine.tracks.fair_training.methods.base import fair_methods
 from engine.tracks.fair_training.request import FairPlan, FairRequest, validate_fair
@@ -39,7 +38,7 @@ def test_a_sparsity_out_of_reach_names_the_largest_there_is():
         "0.99 is out of reach for filters: 8 of 480 must stay" in one and "0.983" in one
         for one in faults
     )
-    assert any("0.99999 is out of reach for weights" in one for one in faults) and len(faults) == 3
+    assert "0.99999 is out of reach for weights" in str(faults) and len(faults) == 3
     validate_fair(fair_request(sparsities=(0.983,)))
     validate_fair(fair_request(sparsities=(0.99,), methods=("snip", "dense-tuned")))
 
@@ -47,10 +46,8 @@ def test_a_sparsity_out_of_reach_names_the_largest_there_is():
 def test_the_surface_needs_its_sparsity_to_be_in_reach_of_filters():
     request = fair_request(methods=("lottery",), sparsities=(0.99,))
     validate_fair(request)
-    assert any(
-        "0.99 is out of reach for filters" in one
-        for one in faults_of(replace(request, surface=True))
-    )
+    said = faults_of(replace(request, surface=True))
+    assert "0.99 is out of reach for filters" in str(said)
 
 
 def test_sparsities_like_an_unused_one_of_the_sweep_are_allowed():
@@ -179,15 +176,6 @@ def test_arms_are_what_was_asked_and_the_sweep_adds_only_what_is_missing():
         "path",
         "path",
     ]
-
-
-def test_presets_are_requests():
-    """The paper's hold up, but for data that nobody has here."""
-    for data, targets in TARGETS.items():
-        for target, model in zip(targets, (RESNET, MOBILENET), strict=True):
-            one = FairRequest(model=model, target=target, data=f"/no/{data}", **SETTINGS)
-            said = faults_of(one)
-            assert len(said) == 1 and "/no/" in said[0], (target, model, said)
 
 
 def test_the_id_holds_the_version_of_every_method_whose_models_are_trained():
