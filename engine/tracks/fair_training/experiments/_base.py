@@ -204,7 +204,7 @@ class FairExperiment(Experiment):
                 settings |= {
                     "iterations": DEMO.iterations,
                     "check_every": DEMO.check_every,
-                    "max_images": 2500,
+                    "max_images": 5000,
                     "sparsities": DEMO.sparsities,
                     "train": {"epochs": 3, "rate": 1e-3, "batch": 128},
                 }
