@@ -99,7 +99,7 @@ def test_savings_are_bounds_where_no_rival_got_there():
     nan = math.nan
     frame, mine = rows(pf=(40, 60), fp=(20, nan)), rows(**{"bifp-str": (5, 15)})
     value, how = saved(pd.concat([frame, mine]), 5)
-    assert value == pytest.approx(0.8) and how == " (looks let 90 % show at most)"
+    assert value == pytest.approx(0.8) and how == ", against P&F (looks let 90 % show at most)"
     value, how = saved(pd.concat([rows(pf=(nan, nan)), mine]), 5)
     assert value == pytest.approx(0.9) and "at least" in how and "95 % show" in how
     assert math.isnan(saved(frame, 5)[0])

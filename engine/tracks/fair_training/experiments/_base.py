@@ -400,9 +400,10 @@ def saved(rows: pd.DataFrame, look: int) -> tuple[float, str]:
     met = others.groupby("method")["reached"].transform("all")
     means = others[met].groupby("method")["iterations"].mean()
     best = float(means.min() if len(means) else others["total_iterations"].min())
-    how = "" if len(means) else ", at least: no other method got there"
+    how = ", at least: no other method got there"
+    how = f", against {words.method_name(means.idxmin())}" if len(means) else how
     how += f" (looks let {100 * (1 - look / best):.0f} % show at most)"
-    return 1 - float(own["iterations"].mean()) / best, how
+    return 1 - own["iterations"].mean() / best, how
 
 
 RIDGE = "height of the ridge of the loss from BiFP to"
