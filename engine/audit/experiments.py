@@ -16,6 +16,7 @@ from functools import cache, reduce
 from typing import Any
 
 import pandas as pd
+from scipy.special import stdtrit
 
 from engine.audit.request import Request
 from engine.core.discover import members
@@ -63,7 +64,8 @@ class ExperimentAsk:
 
 
 RISES, FALLS, STAYS, NOT_ABOVE = "rises", "falls", "stays", "not above 0"
-AS_STATED, AGAINST, UNTOLD = "as stated", "against it", "cannot be told"
+AS_STATED, AGAINST, UNTOLD, OPEN = "as stated", "against it", "cannot be told", "not against it"
+"""Beside what a text states; OPEN: it names no rise, and ours may be none."""
 
 
 @dataclass(frozen=True)
@@ -124,9 +126,10 @@ class Finding:
         if not self.says or not math.isfinite(self.ours):
             return ""
         seen = RISES if self.low > 0 else FALLS if self.high < 0 else STAYS
-        if seen == STAYS and (self.says in (RISES, FALLS) or not math.isfinite(self.low)):
-            return UNTOLD
-        same = self.says == seen or (self.says == NOT_ABOVE and seen != RISES)
+        if seen == STAYS:
+            none = self.says in (STAYS, NOT_ABOVE) and math.isfinite(self.low)
+            return OPEN if none else UNTOLD
+        same = self.says == seen or (self.says == NOT_ABOVE and seen == FALLS)
         return AS_STATED if same else AGAINST
 
 
@@ -248,6 +251,13 @@ def change(what: str, row: Values, seeds: float = NAN, scale: float = 1.0, **mor
     return _finding(what, row, names, scale, seeds=seeds, **more)
 
 
+def mean_of(what: str, values: pd.Series, **more: Any) -> Finding:
+    """A Finding of the mean of independent numbers, with Student's interval; of one number none."""
+    half = stdtrit(values.count() - 1, 0.975) * values.sem()
+    ours = values.mean()
+    return Finding(what, ours=ours, low=ours - half, high=ours + half, **more)
+
+
 def _finding(
     what: str, row: Values, names: Mapping[str, str], scale: float, **more: Any
 ) -> Finding:
@@ -269,9 +279,11 @@ def differences(paper: Mapping[str, object], ours: Mapping[str, object]) -> str:
 
 
 def table_of(findings: Iterable[Finding]) -> pd.DataFrame:
-    """Findings as a table with COLUMNS."""
+    """Findings as a table with COLUMNS; what the paper neither prints nor states stands nowhere."""
     rows = [asdict(one) | {"agrees": one.agrees} for one in findings]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    table.loc[table["paper"].isna() & table["says"].eq(""), "where"] = ""
+    return table
 
 
 @cache

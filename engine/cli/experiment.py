@@ -104,16 +104,12 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any] | list[Any], str]:
     if args.name == "list":
         return _listed()
     one, ask = experiment_named(args.name), _ask(args)
+    named = {"experiment": one.name, "paper": one.paper, "figure": one.figure}
     if not one.computes:
         if faults := Experiment.faults(one, replace(ask, quick=True)):
             raise RequestError(faults)
         said = f"{one.paper}, {one.figure} is a sketch: there is nothing to compute."
-        return {
-            "experiment": one.name,
-            "paper": one.paper,
-            "figure": one.figure,
-            "note": said,
-        }, said
+        return {**named, "note": said}, said
     runs = [_run_of(plan, args) for plan in _plans(one, ask, args)]
     table = one.table(runs, ask)
     if args.out:
@@ -123,9 +119,7 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any] | list[Any], str]:
         page = experiment_html(one, table, runs, light, dark)
         write_whole(Path(args.out), lambda path: path.write_text(page, encoding="utf-8"), "file")
     value = {
-        "experiment": one.name,
-        "paper": one.paper,
-        "figure": one.figure,
+        **named,
         "question": one.question,
         "findings": json_able(table.to_dict("records")),
         "runs": [summary_of(run) for run in runs],
@@ -134,15 +128,9 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any] | list[Any], str]:
 
 
 def _listed() -> tuple[list[dict[str, str]], str]:
+    names = ("name", "paper", "figure", "question", "needs")
     found = [
-        {
-            "name": one.name,
-            "paper": one.paper,
-            "figure": one.figure,
-            "question": one.question,
-            "needs": one.needs,
-            "quick": one.stand_in,
-        }
+        {name: getattr(one, name) for name in names} | {"quick": one.stand_in}
         for one in experiments().values()
     ]
     widths = {key: max(len(one[key]) for one in found) for key in ("name", "paper", "figure")}

@@ -172,7 +172,9 @@ TERMS: dict[str, str] = {
     "sparsity": "How much of the model is cut, as a share of its parts.",
     "FLOPs": "Calculations that one answer takes. Fewer of them often, not always, means faster.",
     "false discovery rate": ("The share of the claimed differences that may be due to chance."),
-    "95 % interval": ("Where the true value plausibly lies: 19 of 20 such intervals contain it."),
+    "95 % interval": (
+        "Where the true value plausibly lies: intervals are made so that 19 of 20 contain it."
+    ),
     "AUC": (
         "How often an item of one class is ranked above one of the other. 1 is perfect, 0.5 a "
         "coin toss."

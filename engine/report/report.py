@@ -443,29 +443,21 @@ HEADS = {
 
 def readable(table: pd.DataFrame) -> pd.DataFrame:
     """Findings with numbers as people read them, columns HEADS."""
-    told = pd.DataFrame(
-        {
-            "what": table["what"],
-            "paper": [
-                f"{value:g}" if math.isfinite(value) else says or NOT_PRINTED
-                for value, says in zip(table["paper"], table["says"], strict=True)
-            ],
-            "where": table["where"],
-            "ours": table["ours"].map(phrasing.number),
-            "interval": [
-                _ends(low, high) for low, high in zip(table["low"], table["high"], strict=True)
-            ],
-            "null": [
-                _ends(low, high)
-                for low, high in zip(table["null_low"], table["null_high"], strict=True)
-            ],
-            "agrees": table["agrees"],
-            "n": table["n"].map(_whole),
-            "seeds": table["seeds"].map(_whole),
-            "differs": table["differs"],
-        }
+    ends = {
+        name: [_ends(*both) for both in zip(table[f"{of}low"], table[f"{of}high"], strict=True)]
+        for name, of in (("interval", ""), ("null", "null_"))
+    }
+    told = table.assign(
+        paper=[
+            f"{value:g}" if math.isfinite(value) else says or NOT_PRINTED
+            for value, says in zip(table["paper"], table["says"], strict=True)
+        ],
+        ours=table["ours"].map(phrasing.number),
+        n=table["n"].map(_whole),
+        seeds=table["seeds"].map(_whole),
+        **ends,
     )
-    return told.rename(columns=HEADS)
+    return told[list(HEADS)].rename(columns=HEADS)
 
 
 def _ends(low: float, high: float) -> str:

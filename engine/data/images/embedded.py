@@ -618,20 +618,20 @@ PLANTED = (
 
 
 class AvatarsGap(ImageReader):
-    """`avatars-gap`: the faces, labels and groups of `avatars`, some of them lit. `avatars` itself
-    stays as it is."""
+    """`avatars-gap`, or `avatars-gap:50000`: the faces, labels and groups of `avatars`, some of
+    them lit. `avatars` itself stays as it is."""
 
     name = f"{NAME} (the same faces with a planted gap)"
 
     def recognises(self, source: str, path: Path) -> bool:
-        return source == NAME
+        return source.partition(":")[0] == NAME
 
     def look(self, source: str, path: Path) -> ImageInfo:
-        info = Avatars().look("avatars", path)
+        info = Avatars().look(source, path)
         return replace(info, name=NAME, stand_in=f"{info.stand_in} {PLANTED}")
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        table, pixels = _drawn(COUNTS, wanted.seed)
+        table, pixels = _drawn(_counts(source), wanted.seed)
         chance = [key_of(NAME, wanted.seed, image) / 2.0**63 for image in table["image_id"]]
         lit = (np.array(chance) < LIT) & (table["male"] == "non-male").to_numpy()
         return Listing(NAME, table, replace(pixels, lit=lit), CLASSES)

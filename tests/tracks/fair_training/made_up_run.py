@@ -479,6 +479,10 @@ def _tradeoff(world: ImageWorld, results: pd.DataFrame) -> dict[str, pd.DataFram
                 "n_trials": world.options["seeds"],
                 "reference_accuracy": 0.5,
                 "reference_gap": 0.5,
+                "base": "" if method == "bifp-str" else "bifp-str",
+                "difference": -0.01,
+                "difference_low": -0.02,
+                "difference_high": 0.0,
             }
         )
     return {"tradeoff": table, "hypervolume": pd.DataFrame(volumes)}
@@ -565,6 +569,8 @@ def _meta(world: ImageWorld, groups: pd.DataFrame, notes: tuple[str, ...]) -> di
         "methods": list(options["methods"]),
         "sparsities": list(options["sparsities"]),
         "strength": 1.0,
+        "equal": "FLOPs",
+        "method_settings": {},
         "tolerance": 0.0,
         "notion": "accuracy",
         "iterations": ITERATIONS,

@@ -201,25 +201,17 @@ def _loss_share(world: ImageWorld) -> pd.DataFrame:
     usual = {(men, 0): 0.26, (men, 1): 0.09, (others, 0): 0.33, (others, 1): 0.32}
     rows = []
     for arm in ("autobot", "autobot+pw", "taylor", "taylor+pw"):
+        base, _, loss = arm.partition("+")
         for trial in range(world.options["trials"]):
             draw = rng("synthetic loss share", arm, trial)
             for step in range(40):
                 share = np.array(list(usual.values())) + 0.03 * draw.normal(size=4)
                 share[1] += 0.12 * ("pw" in arm)
-                share = np.clip(share, 0.01, None) / np.clip(share, 0.01, None).sum()
+                share = np.clip(share, 0.01, None)
+                here = arm, base, loss or "plain", trial, step, world.axes[0]
                 rows += [
-                    (
-                        arm,
-                        arm.partition("+")[0],
-                        arm.partition("+")[2] or "plain",
-                        trial,
-                        step,
-                        world.axes[0],
-                        *cell,
-                        value,
-                        16,
-                    )
-                    for cell, value in zip(usual, share, strict=True)
+                    (*here, *cell, value, 16)
+                    for cell, value in zip(usual, share / share.sum(), strict=True)
                 ]
     names = ["method", "base", "loss", "trial", "step", "axis", "group", "label", "share", "n"]
     return pd.DataFrame(rows, columns=names)

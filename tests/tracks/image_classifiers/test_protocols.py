@@ -28,20 +28,12 @@ def asked(name: str, protocol: str):
 
 def test_a_protocol_sets_every_switch_by_its_name():
     paper, published = asked("artefact", "paper"), asked("artefact", "published")
-    assert (paper.weighting, paper.corrected) == ("added", "image") and paper.changes == (
-        {"name": "artefact"},
-    )
-    assert (published.weighting, published.corrected) == ("mixed", "view")
-    assert (paper.multi_class, published.multi_class) == ("ovo", "ovr")
-    taylor = published.method_settings["taylor"]
-    assert (taylor["momentum"], taylor["reading"]) == (0.0, "cut")
-    assert {
-        **paper.method_settings["taylor"],
-        **taylor,
-    } == taylor and "momentum" not in paper.method_settings["taylor"]
-    assert published.changes == (
-        {"name": "artefact", "pixels": 4, "tested": "all", "redrawn": True},
-    )
+    switches = [(one.weighting, one.corrected, one.multi_class) for one in (paper, published)]
+    assert switches == [("added", "image", "ovo"), ("mixed", "view", "ovr")]
+    ours, theirs = (one.method_settings["taylor"] for one in (paper, published))
+    assert theirs == ours | {"momentum": 0.0, "reading": "cut"} and "momentum" not in ours
+    squares = {"name": "artefact"}, {"pixels": 4, "tested": "all", "redrawn": True}
+    assert paper.changes == squares[:1] and published.changes == (squares[0] | squares[1],)
     assert published.mirror is None and asked("celeba", "published").mirror is False, (
         "CIFAR-10 alone is mirrored"
     )
@@ -93,28 +85,22 @@ def test_affected_classes_are_those_of_the_change():
 
 def test_their_mean_auc_is_each_against_the_rest():
     images = world(300, 3)
-    classes, dense, cut = (
-        ("a", "b", "c"),
-        answers(images, 3),
-        [answers(images, 3, 1.0, seed) for seed in (5, 6)],
-    )
+    classes, dense = ("a", "b", "c"), answers(images, 3)
+    cut = [answers(images, 3, 1.0, seed) for seed in (5, 6)]
     measure = small(images, ["class"], dense, classes)
-    table = affected_table(
-        ("a", "c"), {"dense": measure.dense_arm, "cut": measure.variant(cut)}
-    ).set_index("variant")
+    arms = {"dense": measure.dense_arm, "cut": measure.variant(cut)}
+    table = affected_table(("a", "c"), arms).set_index("variant")
 
     def mean(given):
         return np.mean(
             [roc_auc_score(images["label"] == place, given[:, place]) for place in (0, 2)]
         )
 
-    assert table.loc["dense", "value"] == pytest.approx(mean(dense)) and np.isnan(
-        table.loc["dense", "delta"]
-    )
-    both = np.mean([mean(given) for given in cut])
-    assert table.loc["cut", "value"] == pytest.approx(both)
-    assert table.loc["cut", "delta"] == pytest.approx(both - mean(dense))
-    assert table.loc["cut", "low"] < both < table.loc["cut", "high"] <= 1
+    row, both = table.loc["cut"], np.mean([mean(given) for given in cut])
+    assert table.loc["dense", "value"] == pytest.approx(mean(dense))
+    assert np.isnan(table.loc["dense", "delta"])
+    assert row["value"] == pytest.approx(both) and row["low"] < both < row["high"] <= 1
+    assert row["delta"] == pytest.approx(both - mean(dense))
     none = small(images, ["sex"], dense, classes)
     assert affected_table(("a",), {"dense": none.dense_arm}).empty
 

@@ -8,7 +8,7 @@ import shutil
 from types import SimpleNamespace
 
 import pytest
-from pandas.testing import assert_frame_equal
+from pandas.testing import assert_series_equal
 
 from engine.audit.experiments import ExperimentAsk, table_of
 from engine.tracks.language_models.experiments.paper import unlike_paper
@@ -41,11 +41,8 @@ def test_the_papers_scale_asks_for_the_papers_settings(tmp_path):
     several = FOUND["fasp-fig2"].requests(ask)
     assert {name: getattr(several[0], name) for name in texts} == texts
     assert [one.model for one in several][:2] == ["distilgpt2", "gpt2"] and len(several) == 6
-    assert (
-        several[0].top_k == 50
-        and several[0].estimator == "generate"
-        and len(several[0].sparsities) == 11
-    )
+    one = several[0]
+    assert (one.top_k, one.estimator, len(one.sparsities)) == (50, "generate", 11)
     assert several[:3] == FOUND["fasp-fig5"].requests(ask), (
         "figures of the same models share their audits"
     )
@@ -90,11 +87,7 @@ def test_means_over_seeds_do_where_a_folder_has_only_these(tmp_path):
     assert means["seeds"].isna().all() and seeds["seeds"].eq(3).all()
     (fault,) = FOUND["fasp-fig4"].faults(ExperimentAsk(data=str(tmp_path), model="gpt2-xl"))
     assert "no published scores of gpt2-xl" in fault.what
-    keys = ["what", "ours"]
-    assert_frame_equal(
-        means.sort_values("what", ignore_index=True)[keys],
-        seeds.sort_values("what", ignore_index=True)[keys],
-    )
+    assert_series_equal(*(one.set_index("what")["ours"].sort_index() for one in (means, seeds)))
 
 
 def test_a_folder_without_scores_is_said(tmp_path):

@@ -60,6 +60,13 @@ def test_table_6_3_means_algorithm_6_1():
     assert len(once) == 2 and once["paper"].isna().all() and once["ours"].notna().all()
 
 
+def test_isp_stands_beside_its_one_shot_version():
+    ours = check_reading(FOUND["thesis-fig6.7"], [embedded()]).set_index("what")["ours"]
+    names = "seed by seed", "accuracy, ISP by conductance", "one-shot ISP by conductance"
+    minus, isp, once = (ours.filter(like=f"{name}, 75 %").item() for name in names)
+    assert minus == pytest.approx(isp - once)
+
+
 def test_the_thesis_scale_asks_for_the_thesis_settings():
     ask = ExperimentAsk(data="glue")
     (mnli, *_), isp = FOUND["thesis-fig6.6"].requests(ask), FOUND["thesis-fig6.7"].requests(ask)

@@ -9,6 +9,7 @@ from engine.store.runs import Run
 from engine.tracks.fair_training.experiments import _base as _reads
 from engine.tracks.fair_training.experiments._base import (
     ABLATIONS,
+    AREA,
     MOBILENET,
     PAPER,
     RIDGE,
@@ -26,8 +27,13 @@ def ablation_curve(run: Run, choice: Choice) -> Panel:
 
 
 _RIVALS = [words.method_name(name) for name in ("fpgm", "snip", "lottery")]
-_WITHOUT_MASK = [words.method_name(name) for name in ABLATIONS[1:]]
-FIRST = stated("Sec. 5.1", "accuracy gap minus BiFP-str's", rises=_RIVALS)
+_STAGES = [words.method_name(name) for name in ("pf", "fp")]
+_ABLATIONS = [words.method_name(name) for name in ABLATIONS]
+FIRST = (
+    *stated("Sec. 5.1", "accuracy gap minus BiFP-str's", rises=_RIVALS),
+    *stated("Sec. 5.1", "accuracy minus BiFP-str's", stays=_RIVALS),
+    *stated("Sec. 5.1", "change of accuracy gap", rises=_RIVALS),
+)
 """What the paper says of its Figs. 3 and 4."""
 
 ROWS = (
@@ -35,6 +41,10 @@ ROWS = (
         name="bifp-fig1",
         figure="Fig. 1",
         question="What do pruning alone, and fairness before or after it, do to accuracy and bias?",
+        stated=(
+            *stated("Sec. 1", "change of accuracy gap", rises=[*_RIVALS[::2], *_STAGES]),
+            *stated("Sec. 1", "change of accuracy", falls=_STAGES[:1]),
+        ),
         methods=("fpgm", "lottery", "fp", "pf"),
         reads=_reads.levels(("fpgm", "lottery", "fp", "pf")),
         draws=(fair_curve,),
@@ -65,6 +75,7 @@ ROWS = (
         figure="Fig. 5",
         question="At 70 % sparsity, how much accuracy does each method give up for a smaller gap?",
         methods=("bifp-str",),
+        stated=stated("Sec. 5.2", AREA, falls=_STAGES),
         asks={"tradeoff_strengths": (0.25, 1.0, 4.0), "tradeoff_methods": ("bifp-str", "pf", "fp")},
         reads=_reads.tradeoff,
         draws=(tradeoff,),
@@ -76,6 +87,7 @@ ROWS = (
         question="How many updates does it take until the sparse model is fair?",
         methods=("bifp-str", "pf", "pf-late", "pf-snip"),
         asks={"notion": "degradation", "check_every": 1},
+        lacks="two stages begin with FPGM or SNIP, not with Lottery too",
         reads=_reads.effort,
         draws=(effort,),
     ),
@@ -84,8 +96,8 @@ ROWS = (
         figure="Fig. 7",
         question="Which half of BiFP does it: fair masks, fair weights, or both?",
         stated=(
-            *stated("Sec. 5.4", "accuracy minus BiFP-str's", falls=_WITHOUT_MASK),
-            *stated("Sec. 5.4", "accuracy gap minus BiFP-str's", rises=_WITHOUT_MASK),
+            *stated("Sec. 5.4", "accuracy minus BiFP-str's", falls=_ABLATIONS[1:]),
+            *stated("Sec. 5.4", "accuracy gap minus BiFP-str's", rises=_ABLATIONS),
         ),
         methods=("bifp-str", *ABLATIONS),
         reads=_reads.levels(("bifp-str", *ABLATIONS)),
@@ -99,8 +111,8 @@ ROWS = (
         stated=stated(
             "Sec. 5.4",
             "",
-            stays=[f"{RIDGE} {words.method_name(ABLATIONS[0])}"],
-            rises=[f"{RIDGE} {words.method_name(ABLATIONS[1])}"],
+            stays=[f"{RIDGE} {_ABLATIONS[0]}"],
+            rises=[f"{RIDGE} {_ABLATIONS[1]}"],
         ),
         methods=("bifp-str", *ABLATIONS),
         asks={"surface": True},

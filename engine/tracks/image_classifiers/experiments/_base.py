@@ -26,6 +26,7 @@ from engine.audit.experiments import (
     change,
     differences,
     finding,
+    mean_of,
 )
 from engine.audit.request import Request
 from engine.classifiers.groups import OVO, OVR
@@ -85,15 +86,14 @@ def _taylor(rate: float, batch: int, every: int, count: int) -> dict[str, Any]:
     return {"rate": rate, "batch": batch, "every": every, "count": count}
 
 
+def _fit(rate: float, batch: int, epochs: int, **more: Any) -> dict[str, Any]:
+    return {"rate": rate, "batch": batch, "epochs": epochs, **more}
+
+
 def _pw(autobot: tuple[float, float], taylor: tuple[float, float]) -> dict[str, dict[str, float]]:
-    named = {
-        "autobot": autobot,
-        "taylor": taylor,
-        "random": autobot,
-        "magnitude": autobot,
-        "fpgm": autobot,
-    }
-    return {name: {"theta": theta, "gamma": gamma} for name, (theta, gamma) in named.items()}
+    found = dict.fromkeys(("autobot", "taylor", "random", "magnitude", "fpgm"), autobot)
+    found["taylor"] = taylor
+    return {name: {"theta": theta, "gamma": gamma} for name, (theta, gamma) in found.items()}
 
 
 PUBLISHED_SQUARES = {"pixels": 4, "tested": "all", "redrawn": True}
@@ -137,15 +137,8 @@ PAPER: dict[tuple[str, str], Preset] = {
         _autobot(0.85, 64, 200, 2.7),
         _taylor(0.01, 64, 5, 1),
         _pw((0.3, 1.0), (0.8, 0.5)),
-        {"rate": 1e-4, "batch": 256, "epochs": 30},
-        {
-            "rate": 1e-4,
-            "batch": 256,
-            "epochs": 20,
-            "body_share": 0.01,
-            "frozen_epochs": 5,
-            "patience": 20,
-        },
+        _fit(1e-4, 256, 30),
+        _fit(1e-4, 256, 20, body_share=0.01, frozen_epochs=5, patience=20),
         CELEBA,
         published_size=178,
     ),
@@ -153,8 +146,8 @@ PAPER: dict[tuple[str, str], Preset] = {
         _autobot(1.81, 64, 250, 3.07),
         _taylor(0.01, 64, 5, 1),
         _pw((0.75, 3.0), (0.9, 5.0)),
-        {"rate": 5e-4, "batch": 64, "epochs": 10},
-        {"rate": 5e-4, "batch": 64, "epochs": 10, "body_share": 0.01, "patience": 10},
+        _fit(5e-4, 64, 10),
+        _fit(5e-4, 64, 10, body_share=0.01, patience=10),
         CELEBA,
         published_size=178,
     ),
@@ -162,31 +155,24 @@ PAPER: dict[tuple[str, str], Preset] = {
         _autobot(1.5, 32, 400, 0.5),
         _taylor(0.01, 32, 5, 1),
         _pw((0.8, 2.5), (0.95, 3.0)),
-        {"rate": 1e-4, "batch": 64, "epochs": 30},
-        {"rate": 1e-3, "batch": 64, "epochs": 30, "body_share": 0.001, "frozen_epochs": 5},
+        _fit(1e-4, 64, 30),
+        _fit(1e-3, 64, 30, body_share=0.001, frozen_epochs=5),
         FITZPATRICK,
     ),
     ("fitzpatrick17k", "efficientnet_v2_m"): Preset(
         _autobot(1.5, 16, 600, 6.76),
         _taylor(0.01, 16, 4, 8),
         _pw((0.8, 2.0), (0.95, 3.0)),
-        {"rate": 1e-5, "batch": 32, "epochs": 50},
-        {"rate": 1e-3, "batch": 32, "epochs": 30, "body_share": 0.01, "frozen_epochs": 5},
+        _fit(1e-5, 32, 50),
+        _fit(1e-3, 32, 30, body_share=0.01, frozen_epochs=5),
         FITZPATRICK,
     ),
     ("cifar10", "resnet56"): Preset(
         _autobot(0.7, 128, 200, 5.3),
         _taylor(0.01, 128, 5, 1),
         _pw((0.5, 1.0), (0.5, 1.0)),
-        {"rate": 1e-3, "batch": 256, "epochs": 200},
-        {
-            "rate": 0.1,
-            "batch": 256,
-            "epochs": 200,
-            "body_share": 0.1,
-            "schedule": "steps",
-            "steps": [100, 150, 175],
-        },
+        _fit(1e-3, 256, 200),
+        _fit(0.1, 256, 200, body_share=0.1, schedule="steps", steps=[100, 150, 175]),
         CIFAR,
         start=None,
         published_size=32,
@@ -195,8 +181,8 @@ PAPER: dict[tuple[str, str], Preset] = {
         _autobot(1.88, 64, 200, 2.0),
         _taylor(0.01, 64, 5, 8),
         _pw((0.7, 0.5), (0.7, 0.5)),
-        {"rate": 1e-5, "batch": 128, "epochs": 10},
-        {"rate": 1e-3, "batch": 128, "epochs": 10, "body_share": 0.01, "frozen_epochs": 5},
+        _fit(1e-5, 128, 10),
+        _fit(1e-3, 128, 10, body_share=0.01, frozen_epochs=5),
         CIFAR,
     ),
 }
@@ -216,10 +202,10 @@ REQUEST = ImageRequest(
     trials=3,
     pw=PAPER["celeba", "resnet18"].pw,
     method_settings={
-        "autobot": {"rate": 0.85, "beta": 2.7, "iterations": 200, "batch": 64},
-        "taylor": {"rate": 0.01, "every": 5, "count": 3, "batch": 64},
+        "autobot": _autobot(0.85, 64, 200, 2.7),
+        "taylor": _taylor(0.01, 64, 5, 3),
     },
-    retrain={"rate": 2e-3, "batch": 128, "epochs": 6},
+    retrain=_fit(2e-3, 128, 6),
     title="Demo: who pays when filters are cut",
 )
 
@@ -232,18 +218,18 @@ AFFECTED = "affected classes"
 
 QUICK = {
     "method_settings": {
-        "autobot": {"iterations": 60, "batch": 64, "rate": 0.85, "beta": 2.7},
-        "taylor": {"rate": 0.01, "batch": 64, "every": 5, "count": 8},
+        "autobot": _autobot(0.85, 64, 60, 2.7),
+        "taylor": _taylor(0.01, 64, 5, 8),
     },
-    "retrain": {"rate": 2e-3, "batch": 128, "epochs": 3},
+    "retrain": _fit(2e-3, 128, 3),
 }
 """Sizes for two CPU cores, small model."""
 QUICK_LARGE = {
     "method_settings": {
-        "autobot": {"iterations": 40, "batch": 32, "rate": 0.85, "beta": 2.7},
-        "taylor": {"rate": 0.01, "batch": 32, "every": 3, "count": 24},
+        "autobot": _autobot(0.85, 32, 40, 2.7),
+        "taylor": _taylor(0.01, 32, 3, 24),
     },
-    "retrain": {"rate": 1e-3, "batch": 64, "epochs": 2},
+    "retrain": _fit(1e-3, 64, 2),
     "max_images": 2500,
 }
 """Sizes for two CPU cores with the paper's own data and model: far too little training, good enough
@@ -331,9 +317,8 @@ class FilterExperiment(Experiment):
     def _unlike(self, run: Run) -> str:
         """What the run does not share with the paper, every setting of its tables among it."""
         request, preset = run.request, self._preset(self.paper_model)
-        data = run.data["name"]
-        same = NAMES[self.dataset].casefold().replace("-", "") in data.casefold().replace("-", "")
-        most, name = request["max_images"], NAMES[self.dataset]
+        data, name, most = run.data["name"], NAMES[self.dataset], request["max_images"]
+        same = name.casefold().replace("-", "") in data.casefold().replace("-", "")
         paper = {"model": self.paper_model, "images": name, "images per split": "all", "trials": 3}
         ours = {
             "model": run.model["name"],
@@ -357,7 +342,8 @@ class FilterExperiment(Experiment):
         """All requests, ready to be checked and run."""
         base = self._base(ask)
         parts = [with_protocol(dict(part), ask.protocol, self.dataset) for part in self.parts]
-        return [replace(base, **{"title": self._title(base, part), **part}) for part in parts]
+        title = f"{self.name}: {Path(base.model).name} on {Path(base.data).name}"
+        return [replace(base, **{"title": title, **part}) for part in parts]
 
     def _base(self, ask: ExperimentAsk) -> ImageRequest:
         data = ask.data or self.quick_data
@@ -370,8 +356,6 @@ class FilterExperiment(Experiment):
             fields |= {**QUICK_LARGE, "speedups": self.quick_speedups}
         elif self.full_speedups:
             fields["speedups"] = self.full_speedups
-        fields |= {"speedups": ask.levels} if ask.levels else {}
-        fields |= {"max_images": ask.most} if ask.most else {}
         if ask.protocol == PUBLISHED:
             settings = fields["method_settings"]
             fields["method_settings"] = {
@@ -379,20 +363,18 @@ class FilterExperiment(Experiment):
                 "taylor": {**settings["taylor"], **PUBLISHED_TAYLOR},
             }
             fields |= {"size": preset.published_size} if ask.data is not None else {}
-        train = self._train(ask, model, preset)
-        return ImageRequest(
+        request = ImageRequest(
             model=model,
             data=data,
             axes=self.axes or look_images(data).default_groups,
             weights=self._weights(ask, model, preset),
             methods=self.methods,
-            trials=ask.trials or 3,
-            first_seed=ask.first_seed,
-            device=ask.device,
-            train=train,
+            trials=3,
+            train=self._train(ask, model, preset),
             experiment=self.name,
             **fields,
         )
+        return ask.over(request, levels="speedups", most="max_images", trials="trials")
 
     def _model(self, ask: ExperimentAsk) -> str:
         if ask.data is not None:
@@ -424,16 +406,13 @@ class FilterExperiment(Experiment):
         if comes_trained and not self.retrains:
             return None
         if ask.data is None:
-            return {"rate": 3e-3, "batch": 128, "epochs": 12}
+            return _fit(3e-3, 128, 12)
         if not ask.quick:
             return preset.train
         if comes_trained:
-            return {"rate": 1e-3, "batch": 128, "epochs": 2}
-        start = {"rate": 1e-3, "batch": 64, "epochs": 3}
+            return _fit(1e-3, 128, 2)
+        start = _fit(1e-3, 64, 3)
         return {**start, "body_share": 0.1} if preset.start else {**start, "epochs": 10}
-
-    def _title(self, base: ImageRequest, part: Values) -> str:
-        return f"{self.name}: {Path(base.model).name} on {Path(base.data).name}"
 
 
 def auc_of(run: Run, variant: str, group: str) -> Values:
@@ -483,45 +462,35 @@ def _flat(settings: Values) -> dict[str, str]:
 
 def _first(table: pd.DataFrame, **wanted: str) -> dict[str, Any]:
     """The test row with these values; empty where there is none."""
-    rows = table[table["split"] == "test"]
-    for name, value in wanted.items():
-        rows = rows[rows[name] == value]
+    rows = where(table, split="test", **wanted)
     return rows.iloc[0].to_dict() if len(rows) else {}
 
 
 def changes_of_auc(run: Run) -> Iterator[Finding]:
     """Change of AUC against the dense model: every arm at every speedup, every subgroup of the
     first axis."""
-    request, groups, trials = (
-        run.request,
-        run.table("groups"),
-        run.request["trials"],
-    )
-    mine = where(groups, split="test", axis=request["axes"][0], metric="auc")
-    variants = run.table("variants")
-    arms = variants[variants["chosen"].astype(bool) & (variants["variant"] != "dense")]
-    for arm in arms.itertuples():
+    axis, trials = run.request["axes"][0], run.request["trials"]
+    mine = where(run.table("groups"), split="test", axis=axis, metric="auc")
+    for arm in pooled(run).itertuples():
         rows = where(mine, variant=arm.variant).to_dict("records")
         for row in [{**auc_of(run, arm.variant, ""), "group": "all images"}, *rows]:
             said = f"change of AUC, {arm.method}, {arm.speedup:g}x, {row['group']}"
             yield change(said, row, trials)
-        gap = _first(
-            run.table("results"), variant=arm.variant, axis=request["axes"][0], metric="auc_gap"
-        )
+        gap = _first(run.table("results"), variant=arm.variant, axis=axis, metric="auc_gap")
         yield change(f"change of the gap of AUC, {arm.method}, {arm.speedup:g}x", gap, trials)
     yield from by_the_loss(run)
 
 
 def by_the_loss(run: Run) -> Iterator[Finding]:
     """What a loss changes about AUC against the plain one of the same trials, of every subgroup of
-    the first axis, and over all images."""
-    request, table = run.request, run.table("arm_differences")
-    table = table[(table["metric"] == "auc") & table["axis"].isin(["", request["axes"][0]])]
-    for row in table.to_dict("records"):
-        arm = f"{row['base']}, {row['loss']}, {row['speedup']:g}x"
-        yield finding(
-            f"change by the loss, {arm}, {row['group'] or 'all images'}", row, row["n_trials"]
-        )
+    the first axis, and over all images; then of the gap."""
+    table = run.table("arm_differences")
+    table = table[table["axis"].isin(["", run.request["axes"][0]])]
+    for metric, what in {"auc": "change", "auc_gap": "change of the gap of AUC"}.items():
+        for row in where(table, metric=metric).to_dict("records"):
+            arm = f"{row['base']}, {row['loss']}, {row['speedup']:g}x"
+            said = f"{what} by the loss, {arm}, {row['group'] or 'all images'}"
+            yield finding(said, row, row["n_trials"])
 
 
 def after_pruning(run: Run) -> Iterator[Finding]:
@@ -574,27 +543,20 @@ SHARE = "change of the share of the loss"
 
 
 def changes_of_share(run: Run) -> Iterator[Finding]:
-    """Mean change of the share over all batches and trials; between its smallest and largest in a
-    trial."""
+    """Mean change of the share over all batches, of a group's images of one class and of all."""
     table = shares(run, default_choice(run))
     if table.empty:
         return
-    by_trial = table.groupby(["base", "trial", "group", "label"])["change"].mean()
-    whole = by_trial.groupby(["base", "trial", "group"]).sum()
-    whole = pd.concat({-1: whole}, names=["label"]).reorder_levels(by_trial.index.names)
-    both = pd.concat([by_trial, whole])
-    for (base, group, label), values in both.groupby(["base", "group", "label"]):
-        name = "all classes" if label < 0 else run.data["classes"][int(label)]
-        said = f"{SHARE}, {base}, {group}, {name}, range over trials"
-        batches = int(table["step"].max()) + 1
-        yield Finding(
-            said,
-            ours=float(values.mean()),
-            low=float(values.min()),
-            high=float(values.max()),
-            n=batches,
-            seeds=len(values),
-        )
+    steps = table.groupby(["base", "trial"])["step"].transform("nunique")
+    table = table.assign(change=table["change"] / steps)
+    both = pd.concat([table.assign(label=-1), table])
+    by_trial = both.groupby(["base", "group", "label", "trial"])["change"].sum()
+    for (base, group, label), values in by_trial.groupby(["base", "group", "label"]):
+        # CelebA's column is Blond_Hair, the paper's word is blond.
+        name = "all classes" if label < 0 else run.data["classes"][label].removesuffix(" hair")
+        batches = where(table, base=base)["step"].nunique()
+        said = f"{SHARE}, {base}, {group}, {name}"
+        yield mean_of(said, values, n=batches, seeds=len(values))
 
 
 # Fig. 6: images with and without the yellow square, and how often it goes with which class.
@@ -669,10 +631,11 @@ class Squares(Experiment):
 
 def _images(ask: ExperimentAsk) -> ImageSet:
     """The images with the artefact; the model only says how large they are."""
-    data = ask.data or "digits"
-    model = ask.model or "resnet56"
-    return images_of(
-        ImageRequest(
-            model, data, ("class", COLUMN), changes=({"name": "artefact"},), max_images=ask.most
-        )
+    request = ImageRequest(
+        ask.model or "resnet56",
+        ask.data or "digits",
+        ("class", COLUMN),
+        changes=({"name": "artefact"},),
+        max_images=ask.most,
     )
+    return images_of(request)

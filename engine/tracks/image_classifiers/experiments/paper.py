@@ -126,7 +126,15 @@ ROWS = (
             *stated("Sec. 4.2.1", "change by the loss, pw, autobot", rises=("male", "non-male")),
             *stated("Sec. 4.2.1", "change by the loss, pw, taylor, male", rises=("16x",)),
             *stated(
-                "Sec. 4.2.1", "change of the gap of AUC", rises=("autobot", "taylor", "random")
+                "Sec. 4.2.1",
+                "change of the gap of AUC",
+                rises=("autobot", "taylor", "random"),
+                stays=("autobot+pw",),
+            ),
+            *stated(
+                "Sec. 4.2.1",
+                "change of the gap of AUC by the loss, pw",
+                falls=("autobot", "taylor"),
             ),
         ),
         draws=ALONG,

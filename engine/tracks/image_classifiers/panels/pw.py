@@ -240,17 +240,11 @@ def ablation(run: Run, choice: Choice) -> Panel:
     found = switches(run)["base"].tolist()
     mine = arm_of(choice.method)[0]
     base = mine if mine in found else found[0] if found else None
-    if base is None:
-        return nothing(
-            "ablation", ABLATION_QUESTION, "This run has no variants with a part of the PW loss."
-        )
-    table = _table(run, choice, base)
-    if table.empty:
-        return nothing(
-            "ablation",
-            ABLATION_QUESTION,
-            "The parts of the PW loss were not compared with the plain loss here.",
-        )
+    table = pd.DataFrame() if base is None else _table(run, choice, base)
+    if base is None or table.empty:
+        why = "The parts of the PW loss were not compared with the plain loss here."
+        why = "This run has no variants with a part of the PW loss." if base is None else why
+        return nothing("ablation", ABLATION_QUESTION, why)
     measure, at = lookup.reading(run, choice).group, float(table["speedup"].iat[0])
     groups = list(dict.fromkeys(table["group"]))
     note = (
@@ -420,20 +414,16 @@ def loss_share(run: Run, choice: Choice) -> Panel:
 
 def shares(run: Run, choice: Choice) -> pd.DataFrame:
     """Columns base, trial, step, group, label, plain, pw, change: of methods that were run both
-    ways."""
+    ways, every cell in every batch."""
     if not run.has("loss_share"):
         return pd.DataFrame()
-    table = lookup.frame(run, "loss_share")
-    if "axis" in table:
-        table = table[table["axis"] == choice.measured]
-    table = table.assign(base=[arm_of(method)[0] for method in table["method"]])
-    index = ["base", "trial", "step", *KEYS]
-    wide = table[table["loss"].isin([PLAIN, PW])].pivot_table(
-        index=index, columns="loss", values="share"
-    )
+    table = where(lookup.frame(run, "loss_share"), axis=choice.measured)
+    table = table[table["loss"].isin([PLAIN, PW])]
+    wide = table.pivot_table("share", ["base", "trial", "step", *KEYS], "loss")
     if not {PLAIN, PW} <= set(wide.columns):
         return pd.DataFrame()
-    wide = wide.dropna().reset_index()
+    # What a batch has no image of has no share of its loss.
+    wide = wide.dropna().unstack(KEYS, fill_value=0.0).stack(KEYS).reset_index()
     return wide.assign(change=wide[PW] - wide[PLAIN])
 
 

@@ -68,7 +68,6 @@ Reads = Callable[[Run], Iterable[Finding]]
 def paper_request(model: str, ask: ExperimentAsk) -> AuditRequest:
     """The paper's audit of one model (Experimental Details), with the decoding that its code left
     implicit."""
-    decoding = Decoding.published()
     request = AuditRequest(
         model=model,
         axes=AXES if model not in LARGE else (GENDER,),
@@ -82,7 +81,7 @@ def paper_request(model: str, ask: ExperimentAsk) -> AuditRequest:
         seeds=3,
         judge=ask.judge or JUDGE,
         published_perplexity=True,
-        top_k=decoding.top_k,
+        top_k=Decoding.published().top_k,
         title=f"FASP: {model}",
     )
     return ask.over(request, levels="sparsities", trials="seeds", most="max_prompts")
@@ -90,17 +89,9 @@ def paper_request(model: str, ask: ExperimentAsk) -> AuditRequest:
 
 def demo_request(ask: ExperimentAsk) -> AuditRequest:
     """The embedded audit, with what was asked for instead."""
-    request = replace(
-        DEMO, prompts=ask.data, corpus=ask.corpus, validation_corpus=ask.validation_corpus
-    )
-    return ask.over(
-        request,
-        model="model",
-        judge="judge",
-        levels="sparsities",
-        trials="seeds",
-        most="max_prompts",
-    )
+    names = {"data": "prompts", "levels": "sparsities", "trials": "seeds", "most": "max_prompts"}
+    same = ("corpus", "validation_corpus", "model", "judge")
+    return ask.over(DEMO, **names, **dict(zip(same, same, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,12 +146,11 @@ def unlike_paper(run: Run, models: Sequence[str]) -> str:
     """What a run does not share with the paper."""
     meta, request = run.meta, run.request
     model, prompts = meta["model"]["name"], meta["prompts"]["name"]
-    is_holistic = "holistic" in prompts.casefold() or meta["prompts"].get(
-        "own_split"
-    )  # the published pairs are of it
+    own = meta["prompts"].get("own_split")
+    is_holistic = own or "holistic" in prompts.casefold()  # the published pairs are of it
     return differences(
         {
-            "model": ", ".join(models),
+            "model": model if model in models else ", ".join(models),
             "prompts": "HolisticBias",
             "judge": JUDGE,
             "seeds": "3",
@@ -170,15 +160,13 @@ def unlike_paper(run: Run, models: Sequence[str]) -> str:
             "validation text": "a file of its own",
         },
         {
-            "model": ", ".join(models) if model in models else model,
+            "model": model,
             "prompts": "HolisticBias" if is_holistic else prompts,
             "judge": meta["judge"]["name"],
-            "seeds": str(seeds_drawn(meta)),
-            "top_k": str(request["top_k"]),
+            "seeds": seeds_drawn(meta),
+            "top_k": request["top_k"],
             "effects of heads": f"by {request['estimator']}",
-            "validation prompts": PUBLISHED_SPLIT
-            if meta["prompts"].get("own_split")
-            else "whole templates, a fifth",
+            "validation prompts": PUBLISHED_SPLIT if own else "whole templates, a fifth",
             "validation text": (
                 "a file of its own"
                 if request.get("validation_corpus")
@@ -223,8 +211,7 @@ def other_axes(run: Run) -> Iterator[Finding]:
 
 def changes(run: Run, axes: tuple[str, ...]) -> Iterator[Finding]:
     """Per cent of the dense value; axis "": perplexity. Of random cuts the first only."""
-    results = run.table("results")
-    tests, reading = results[results["split"] == TEST], run.request["reading"]
+    tests, reading = where(run.table("results"), split=TEST), run.request["reading"]
     seeds = seeds_drawn(run.meta)
     for axis in axes:
         metric = f"bias:{reading}" if axis else "perplexity"
@@ -400,11 +387,10 @@ def shared_heads(wide: pd.DataFrame, seeds: float) -> Iterator[Finding]:
         alone = (
             1.0 if level == axes and named else NAN
         )  # "head number 136 stands as the sole contributor"
-        where = "" if alone != alone else "Experiment 2"
         yield Finding(
             said,
             alone,
-            where,
+            "Experiment 2",
             float(sum(count == level for count in counts.values())),
             n=total,
             seeds=seeds,

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from scipy.stats import t as student
-
 from engine.audit.experiments import (
     NAN,
     Experiment,
@@ -22,6 +20,7 @@ from engine.audit.experiments import (
     Stated,
     differences,
     finding,
+    mean_of,
     stated,
 )
 from engine.audit.request import Request
@@ -103,12 +102,10 @@ class TicketExperiment(Experiment):
 
     def requests(self, ask: ExperimentAsk) -> list[Request]:
         sizes = {"levels": "sparsities", "trials": "trials", "most": "max_texts", "model": "model"}
-        if ask.quick and ask.data is None:
-            return [ask.over(REMARKS, **sizes)]
-        return [
-            ask.over(self._request(data, ask.quick), **sizes)
-            for data in self._sources(str(ask.data))
-        ]
+        asked = [REMARKS]
+        if ask.data is not None or not ask.quick:
+            asked = [self._request(data, ask.quick) for data in self._sources(str(ask.data))]
+        return [ask.over(one, **sizes) for one in asked]
 
     def _request(self, data: str, quick: bool) -> TextRequest:
         """The thesis' audit of one task (Sec. 6.6); `quick`: the demo's model and sizes on that
@@ -169,7 +166,6 @@ def task_of(run: Run) -> str:
 FULL = "dense"
 Printed = Mapping[str, Mapping[str, float]]
 """By arm ("dense" for the full model), then by task."""
-NOT_RUN = "this task was not run here"
 
 
 def _of_table(table: str, column: str = "value") -> Printed:
@@ -203,6 +199,21 @@ def levels(methods: Sequence[str]) -> Callable[[Run], Iterator[Finding]]:
     return read
 
 
+def step_by_step(run: Run) -> Iterator[Finding]:
+    """Fig. 6.7: the levels, and ISP minus its one-shot version, with intervals over seeds alone."""
+    yield from levels(WITH_ISP)(run)
+    variants = run.table("variants").query("seed >= 0")
+    rows = where(run.table("results"), split="test", axis="", metric=run.data["metric"])
+    wide = rows.merge(variants, on="variant").pivot_table("value", ["sparsity", "seed"], "method")
+    minus = wide.reindex(columns=WITH_ISP[::-1]).diff(axis=1)[WITH_ISP[0]]
+    for share, apart in minus.dropna().groupby("sparsity"):
+        said = f"{MINUS_ONE_SHOT}, {100 * float(share):g} % cut"
+        yield mean_of(said, apart, n=rows["n"].max(), seeds=len(apart))
+
+
+MINUS_ONE_SHOT = "ISP minus one-shot ISP, seed by seed"
+
+
 def tickets(run: Run) -> Iterator[Finding]:
     """Table 6.2: the largest share with a winning ticket, and the metric there."""
     task, table = task_of(run), run.table("tickets")
@@ -212,23 +223,13 @@ def tickets(run: Run) -> Iterator[Finding]:
     )
     mine = table[(table["axis"] == "") & table["method"].isin(TICKETS_PRINTED)]
     for row in mine.to_dict("records"):
-        name, ends = (
-            words.method_name(row["method"]),
-            (row["mean"] - row["std"], row["mean"] + row["std"]),
-        )
+        name = words.method_name(row["method"])
         about = {"n": float(full.get("n", NAN)), "seeds": row["n_seeds"]}
-        for what, cells, ours, (low, high) in (
-            (
-                "largest share with a winning ticket, {}",
-                TICKETS_PRINTED,
-                row["sparsity"],
-                (NAN, NAN),
-            ),
-            ("metric there, {} (mean, one standard deviation)", TICKET_VALUES, row["mean"], ends),
+        for said, cells, ours in (
+            (f"largest share with a winning ticket, {name}", TICKETS_PRINTED, row["sparsity"]),
+            (f"metric there, {name} (± {row['std']:.3f} over seeds)", TICKET_VALUES, row["mean"]),
         ):
-            paper = cells[row["method"]].get(task, NAN)
-            place = "Table 6.2" if paper == paper else ""
-            yield Finding(what.format(name), paper, place, ours, low, high, **about)
+            yield Finding(said, cells[row["method"]].get(task, NAN), "Table 6.2", ours, **about)
 
 
 def near(
@@ -241,9 +242,8 @@ def near(
         task, reported = task_of(run), lookup.reported(run)
         for arm, by_task in {**printed, **dict.fromkeys(ours, {})}.items():
             rows = reported[reported["method"] == arm]
-            beside: dict[str, Any] = {"paper": by_task.get(task, NAN), "where": ""}
-            if task in by_task:
-                beside["where"] = f"{table}, {100 * share:g} %"
+            place = f"{table}, {100 * share:g} %"
+            beside: dict[str, Any] = {"paper": by_task.get(task, NAN), "where": place}
             if len(rows):
                 at = rows.loc[(rows["sparsity"] - share).abs().idxmin()].to_dict()
                 cut = [{"share cut": f"{100 * one:g} %"} for one in (share, at["sparsity"])]
@@ -260,9 +260,8 @@ def near(
 
 def against_michel(run: Run, share: float) -> Iterator[Finding]:
     """Conductance minus Michel's score in single scoring, at the share nearest to the table's."""
-    table = run.table("arm_differences")
-    mine = where(table, axis="", metric=run.data["metric"], other="michel")
-    mine = mine[mine["base"].eq("once") & mine["score"].eq("conductance")]
+    asked = {"base": "once", "score": "conductance", "other": "michel"}
+    mine = where(run.table("arm_differences"), axis="", metric=run.data["metric"], **asked)
     if len(mine):
         row = mine.loc[(mine["sparsity"] - share).abs().idxmin()].to_dict()
         yield finding(f"{MINUS_MICHEL}, {100 * row['sparsity']:g} % cut", row, row["n_trials"])
@@ -280,7 +279,7 @@ def absent(printed: Sequence[Printed], table: str) -> Callable[[Sequence[str]], 
                 for task in (task for task in tasks if task in by_task):
                     named = "largest share with a ticket" if part is TICKETS_PRINTED else "metric"
                     said = f"{GLUE_TASKS[task].name}: {named}, {_arm(arm)}"
-                    yield Finding(said, by_task[task], table, differs=NOT_RUN)
+                    yield Finding(said, by_task[task], table, differs="this task was not run here")
 
     return read
 
@@ -323,15 +322,16 @@ def in_range(run: Run) -> Iterator[Finding]:
             yield Finding(
                 f"share of heads with a correlation of .2 to .4, {stage}",
                 printed,
-                "Sec. 6.5.2" if printed == printed else "",
+                "Sec. 6.5.2",
                 share,
                 n=len(table),
                 seeds=run.request["trials"],
             )
 
 
-def heat_maps(run: Run, choice: Choice) -> Iterator[Panel]:
-    yield importance_maps(run, choice)
+def each(*draws: Callable[[Run, Choice], Panel]) -> Draws:
+    """Several panels, one after the other."""
+    return lambda run, choice: (draw(run, choice) for draw in draws)
 
 
 def correlations_left(iteration: int) -> Reads:
@@ -352,10 +352,7 @@ def correlations_left(iteration: int) -> Reads:
             (f"{said}, iteration {iteration}", means[stage]),
             (f"change of the {said}, iteration {iteration}", means[stage] - means[STAGES[0]]),
         ):
-            mean, half = float(values.mean()), float(student.ppf(0.975, len(values.dropna()) - 1))
-            half *= float(values.sem())
-            ends = {"low": mean - half, "high": mean + half, "n": values.count(), "seeds": 1}
-            yield Finding(what, ours=mean, **ends, differs=unlike)
+            yield mean_of(what, values, n=values.count(), seeds=1, differs=unlike)
 
     return read
 
@@ -424,15 +421,6 @@ GLUE = ("mnli", "qqp", "qnli", "mrpc", "sst2", "cola", "rte", "wnli")
 WITH_ISP = ("isp:conductance", "one-shot-isp:conductance")
 
 
-def curves(run: Run, choice: Choice) -> Iterator[Panel]:
-    yield tickets_curve(run, choice)
-
-
-def curves_and_table(run: Run, choice: Choice) -> Iterator[Panel]:
-    yield tickets_curve(run, choice)
-    yield tickets_table(run, choice)
-
-
 ROWS = (
     TicketExperiment(
         name="thesis-fig6.1",
@@ -440,7 +428,7 @@ ROWS = (
         question="Does fine-tuning change which heads attend to what decides?",
         tasks=("sst2",),
         reads=in_range,
-        draws=heat_maps,
+        draws=each(importance_maps),
     ),
     *(
         TicketExperiment(
@@ -473,15 +461,16 @@ ROWS = (
         question="What is left of the task as heads are cut, by every variant of Algorithm 6.1?",
         tasks=GLUE,
         reads=levels(METHODS),
-        draws=curves,
+        draws=each(tickets_curve),
     ),
     TicketExperiment(
         name="thesis-fig6.7",
         figure="Fig. 6.7",
         question="Is cutting step by step (ISP) better than cutting once and fine-tuning?",
         tasks=("mnli", "qnli"),
-        reads=levels(WITH_ISP),
-        draws=curves,
+        stated=stated("Sec. 6.6.3", MINUS_ONE_SHOT, not_above=("",)),
+        reads=step_by_step,
+        draws=each(tickets_curve),
         methods=WITH_ISP,
         seeds=1,
     ),
@@ -491,7 +480,7 @@ ROWS = (
         question="Up to which share of heads are there winning tickets?",
         tasks=("qnli", "qqp", "mrpc", "wnli", "rte", "sst2", "cola"),
         reads=tickets,
-        draws=curves_and_table,
+        draws=each(tickets_curve, tickets_table),
         absent=absent((TICKETS_PRINTED, TICKET_VALUES), "Table 6.2"),
     ),
     TicketExperiment(
@@ -504,7 +493,7 @@ ROWS = (
         tasks=("mnli", "qnli", "qqp", "sst2", "mrpc", "cola"),
         stated=stated("Sec. 6.6.4", MINUS_MICHEL, not_above=("",)),
         reads=near(MASKED_PRINTED, 0.7, "Table 6.3", ("once:conductance", "once:michel")),
-        draws=curves_and_table,
+        draws=each(tickets_curve, tickets_table),
         absent=absent((MASKED_PRINTED,), "Table 6.3"),
     ),
     TicketExperiment(
@@ -513,7 +502,7 @@ ROWS = (
         question="From pre-trained weights: what do IGSPF and IGSPP keep of the task?",
         tasks=("mnli", "qnli", "mrpc", "sst2", "cola"),
         reads=near(LTH_PRINTED, 0.8, "Table 6.4"),
-        draws=curves_and_table,
+        draws=each(tickets_curve, tickets_table),
         absent=absent((LTH_PRINTED,), "Table 6.4"),
     ),
 )
