@@ -23,7 +23,7 @@ from engine.audit.request import MORE, Plan, Request, spelled, versions_of
 from engine.audit.session import TEXTS, same_plan
 from engine.audit.tracks import Quick
 from engine.core.errors import Fault, RequestError, refusal
-from engine.core.files import ASSETS, sha256_of
+from engine.core.files import ASSETS, json_able, sha256_of
 from engine.core.types import (
     ABLATIONS,
     AXES,
@@ -909,18 +909,14 @@ FIRST = {field.name: field.quick for field in fields_of(AuditRequest) if field.q
 
 def quick_request(model: str) -> dict[str, Any]:
     """One axis of our prompts about people (of the demo's for a toy), one draw of each, effects of
-    heads to first order, γ fixed; JSON-able. `model`: a name or a folder."""
+    heads to first order; JSON-able. `model`: a name or a folder."""
     return {
         "track": "language_models",
         "model": model,
         "prompts": None if catalog.is_toy(model) else str(PEOPLE),
         "judge": catalog.judge_for(model),
         "axes": ["gender_and_sex"],
-        "gamma": 0.3,
-        **{
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in FIRST.items()
-        },
+        **json_able(FIRST),
         "title": f"Quick audit of {model}",
     }
 
