@@ -15,7 +15,7 @@ from typing import Literal
 from engine.core.errors import StoreError
 from engine.core.files import ASSETS
 from engine.models.config_file import config_or_nothing, named_architecture
-from engine.models.notes import is_built_on
+from engine.models.notes import has_encoder, is_built_on
 from engine.store.sealed import read_document, write_document
 
 DETOXIFY = ("original", "original-small", "unbiased", "unbiased-small", "multilingual")
@@ -81,6 +81,18 @@ def list_judges() -> list[Entry]:
     note = "downloaded by the detoxify package"
     embedded = _embedded(lambda folder: any(folder.glob("*.ckpt")) or is_built_on(folder))
     return embedded + [Entry(name, "hub", note=note) for name in DETOXIFY]
+
+
+def is_toy(model: str) -> bool:
+    """Whether a name leads into assets/, to a model that knows a toy's words only."""
+    return ASSETS in Path(resolve(model)).parents
+
+
+def judge_for(model: str) -> str:
+    """The judge that is offered first: for any but a toy the one that was trained on people's
+    words, where its package is installed."""
+    own = "judge-minilm"
+    return "demo-judge" if is_toy(model) or not has_encoder(ASSETS / own) else own
 
 
 def resolve(name: str) -> Path | str:

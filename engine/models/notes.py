@@ -222,6 +222,15 @@ def encoder_of(module: str) -> Path:
     raise FileNotFoundError(module)
 
 
+def has_encoder(folder: Path) -> bool:
+    """Whether the package is installed on whose encoder the model of a folder is built."""
+    pin = json.loads((folder / BUILT_ON).read_text(encoding="utf-8"))
+    try:
+        return encoder_of(pin["module"]).is_dir()
+    except FileNotFoundError:
+        return False
+
+
 def put_together(folder: Path) -> tuple[Path, str]:
     """The folder of the whole model, and its label that is harm. RequestError where the package is
     not installed, or holds or stores other numbers than those it was trained on."""

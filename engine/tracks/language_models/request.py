@@ -23,7 +23,7 @@ from engine.audit.request import MORE, Plan, Request, spelled, versions_of
 from engine.audit.session import TEXTS, same_plan
 from engine.audit.tracks import Quick
 from engine.core.errors import Fault, RequestError, refusal
-from engine.core.files import ASSETS, sha256_of
+from engine.core.files import ASSETS, json_able, sha256_of
 from engine.core.types import (
     ABLATIONS,
     AXES,
@@ -70,6 +70,7 @@ from engine.tracks.language_models.selection.base import (
 )
 
 EMBEDDED_PROMPTS = ASSETS / "demo-data" / "prompts.csv"
+PEOPLE = ASSETS / "people" / "prompts.csv"
 EMBEDDED_CORPUS = ASSETS / "demo-data" / "corpus.txt"
 SEARCH = "search"
 LETTERS = 60_000
@@ -106,6 +107,11 @@ def known_axes_of(values: Values) -> Offer:
 def _embedded_models(_: Values) -> Offer:
     names = [entry.name for entry in catalog.list_models()]
     return Offer(names, names[0] if names else None)
+
+
+def _judges_offered(values: Values) -> Offer:
+    names = [entry.name for entry in catalog.list_judges()]
+    return Offer(names, catalog.judge_for(str(values.get("model") or "")))
 
 
 def _ordered_methods() -> list[str]:
@@ -350,6 +356,7 @@ class AuditRequest(Request):
         section=SCORING,
         label="Effect on bias",
         help="how z_bias is estimated",
+        quick="gradient",
     )
     estimator_settings: dict[str, Any] = asked(
         {},
@@ -368,6 +375,7 @@ class AuditRequest(Request):
         section=SCORING,
         label="Effect on perplexity",
         help="how z_ppl is estimated",
+        quick="gradient",
         where="estimator",
     )
     seeds: int = asked(
@@ -429,7 +437,7 @@ class AuditRequest(Request):
         section=HOW,
         label="Toxicity judge",
         hint=words.JUDGE,
-        offered=lambda values: Offer([entry.name for entry in catalog.list_judges()], "demo-judge"),
+        offered=_judges_offered,
     )
     judge_sha256: str | None = asked(
         None,
@@ -900,17 +908,15 @@ FIRST = {field.name: field.quick for field in fields_of(AuditRequest) if field.q
 
 
 def quick_request(model: str) -> dict[str, Any]:
-    """One axis of the embedded prompts, one draw of each, γ fixed; JSON-able. `model`: a name or a
-    folder."""
+    """One axis of our prompts about people (of the demo's for a toy), one draw of each, effects of
+    heads to first order; JSON-able. `model`: a name or a folder."""
     return {
         "track": "language_models",
         "model": model,
-        "axes": [AXES[0]],
-        "gamma": 0.3,
-        **{
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in FIRST.items()
-        },
+        "prompts": None if catalog.is_toy(model) else str(PEOPLE),
+        "judge": catalog.judge_for(model),
+        "axes": ["gender_and_sex"],
+        **json_able(FIRST),
         "title": f"Quick audit of {model}",
     }
 

@@ -65,10 +65,9 @@ INVENTED = {
 def quick_words(prompts: int) -> str:
     """Said where a model alone is enough to ask for an audit."""
     return (
-        f"One axis, about {prompts} prompts about invented groups, one text for each, the embedded"
-        " judge: a first look in minutes. Its intervals are wide: it can show a large bias, not"
-        " that there is none, and the judge knows few of another model's words. For an answer,"
-        " start a new audit with prompts and a judge of your own."
+        f"Gender and sex, about {prompts} prompts, one text for each, effects of heads to first"
+        " order: a first look in minutes. Intervals are wide: it can show a large bias, not that"
+        " there is none. For an answer, start a new audit with more prompts or your own."
     )
 
 
