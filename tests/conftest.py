@@ -20,8 +20,10 @@ os.environ["PRUNEAUDIT_ENGINE"] = (
 )
 
 
+BROWSER = "tests/browser/"
 LONGEST = (
-    "browser/",
+    "browser/test_main_path.py",  # first of all, while the app is fresh
+    BROWSER,
     "golden/",
     "pages/test_opened.py",
     "fair_training/test_run.py",
@@ -36,6 +38,19 @@ LONGEST = (
     "language_models/",
 )
 """What takes longest begins first, so that no process is left with it alone at the end."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """A file at a time, but all files with a browser to one process: they share an app and a
+    Chromium, and wait where others compute."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Together(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "browser" if nodeid.startswith(BROWSER) else super()._split_scope(nodeid)
+
+    return Together(config, log)
 
 
 def pytest_collection_modifyitems(items):
