@@ -61,7 +61,7 @@ def changed(run: Run, folder: Path, table: str, edit: Edit | None, **meta: Any) 
 
 def assert_torch_stays_out(*statements: str) -> None:
     """These run in a process of their own, and load neither torch nor what rests on it."""
-    heavy = "torch", "torchvision", "torch_pruning"
+    heavy = "torch", "torchvision", "torch_pruning", "transformers"
     lines = [
         "import sys",
         *statements,

@@ -24,12 +24,14 @@ from engine.classifiers.tables import differences_table, over_repeats, variant_r
 from engine.core.types import FilterMask, rng
 from engine.stats.pareto import front
 from engine.store.runs import Run, Store, where
+from engine.tracks.fair_training.request import FairRequest
 from tests.builders import hash_of, options_of
 from tests.classifiers.made_up_images import (
     FLOPS,
     WIDTHS,
     ImageWorld,
     MadeArm,
+    asked,
     cost_row,
     draw_image_world,
     made_up_meta,
@@ -560,26 +562,19 @@ def _costs(arms: list[MadeArm]) -> pd.DataFrame:
 
 def _meta(world: ImageWorld, groups: pd.DataFrame, notes: tuple[str, ...]) -> dict[str, Any]:
     options = world.options
-    request = {
-        "track": "fair_training",
-        "methods": list(options["methods"]),
-        "sparsities": list(options["sparsities"]),
-        "strength": 1.0,
-        "tolerance": 0.0,
-        "notion": "accuracy",
-        "iterations": ITERATIONS,
-        "recipe": {},
-        "check_every": EVERY,
-        "seeds": options["seeds"],
-        "tradeoff_sparsity": 0.7,
-        "tradeoff_strengths": list(STRENGTHS) if options["tradeoff"] else [],
-        "tradeoff_methods": ["bifp-str", "pf", "fp"],
-        "surface": bool(options["surface"]),
-        "fair_gap": None,
-        "within": 0.02,
-        "classes": [],
-        "tune_on": "train",
-    }
+    request = FairRequest(
+        **asked(world),
+        methods=options["methods"],
+        sparsities=options["sparsities"],
+        iterations=ITERATIONS,
+        check_every=EVERY,
+        seeds=options["seeds"],
+        equal="filters",
+        tradeoff_strengths=STRENGTHS if options["tradeoff"] else (),
+        tradeoff_methods=("bifp-str", "pf", "fp"),
+        surface=options["surface"],
+        within=0.02,
+    )
     male = float((world.images[world.axes[0]] == "male").mean())
     data = {
         "fair_axis": world.axes[0],

@@ -22,11 +22,13 @@ from engine.classifiers.groups import Arm, arm_difference
 from engine.classifiers.tables import differences_table, weights_table
 from engine.core.types import rng
 from engine.store.runs import Run, Store
+from engine.tracks.image_classifiers.request import ImageRequest
 from tests.builders import options_of
 from tests.classifiers.made_up_images import (
     WIDTHS,
     ImageWorld,
     MadeArm,
+    asked,
     cost_row,
     draw_image_world,
     made_up_meta,
@@ -229,14 +231,12 @@ def _meta(
     world: ImageWorld, arms: tuple[str, ...], groups: pd.DataFrame, notes: tuple[str, ...]
 ) -> dict[str, Any]:
     options = world.options
-    request = {
-        "track": "image_classifiers",
-        "methods": list(arms),
-        "pw": {},
-        "speedups": list(options["speedups"]),
-        "trials": options["trials"],
-        "retrain": {},
-        "loss_share": 40 * bool(options["loss_share"]),
-    }
+    request = ImageRequest(
+        **asked(world),
+        methods=arms,
+        speedups=options["speedups"],
+        trials=options["trials"],
+        loss_share=40 * bool(options["loss_share"]),
+    )
     model = {"units": "heads"} if options["heads"] else {}
     return made_up_meta(world, groups, notes, request, model, {})
