@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 
 import pytest
 import torch
@@ -15,8 +16,8 @@ from engine.tracks.fair_training.training.trainer import Surrogate, levels_of, m
 LABELS = [0, 1, 2, 1, 1, 0, 2, 1, 0, 1]
 GROUPS = [0, 0, 0, 0, 1, 1, 2, 2, -1, -1]
 BATCHES = ([8, 9], [0, 3], [4, 1], [0, 1, 2, 4, 6, 8], [9], [2, 3, 5, 7], [0, 4, 6, 7])
-"""Nobody with a group; one group alone; two of three; all; and so on. Group 0 is ahead at first,
-group 1 later."""
+"""Nobody with a group; one group alone; two of three; all; and so on. Read backwards, all come
+first. Group 0 is ahead at first, group 1 later."""
 
 
 def chance(logits: torch.Tensor, label: int, sharpness: float) -> float:
@@ -25,12 +26,12 @@ def chance(logits: torch.Tensor, label: int, sharpness: float) -> float:
     return p**sharpness / (p**sharpness + (1 - p) ** sharpness)
 
 
-def plainly(held: Surrogate, drawn: list[torch.Tensor]) -> tuple[float, float]:
+def plainly(held: Surrogate, drawn: list, batches: Sequence) -> tuple[float, float]:
     """Penalty and running gap after these batches: BiFP's Eq. 8 with 1/P(s) of all training images,
     signs by means that fade, max(F - tau, 0)."""
     known = [group for group in GROUPS if group >= 0]
     sums, counts, means = [0.0] * 3, [0.0] * 3, [0.0] * 3
-    for at, (rows, logits) in enumerate(zip(BATCHES, drawn, strict=False)):
+    for at, (rows, logits) in enumerate(zip(batches, drawn, strict=False)):
         fade = held.momentum if at else 0.0
         grouped = [
             (GROUPS[row], chance(one, LABELS[row], held.sharpness))
@@ -65,11 +66,11 @@ def plainly(held: Surrogate, drawn: list[torch.Tensor]) -> tuple[float, float]:
     ],
     ids=str,
 )
-@pytest.mark.parametrize("classes", [3, 5])
-def test_it_is_what_plain_numbers_say_and_so_is_its_gradient(settings, classes):
+@pytest.mark.parametrize(("classes", "batches"), [(3, BATCHES), (5, BATCHES[::-1])])
+def test_it_is_what_plain_numbers_say_and_so_is_its_gradient(settings, classes, batches):
     draw = torch.Generator().manual_seed(classes)
     held, drawn, penalties = Surrogate(tensor(LABELS), tensor(GROUPS), **settings), [], []
-    for at, rows in enumerate(BATCHES):
+    for at, rows in enumerate(batches):
         logits = torch.randn(len(rows), classes, generator=draw)
         ahead = 0 if at < 4 else 1
         for row, one in zip(rows, logits, strict=True):
@@ -77,13 +78,13 @@ def test_it_is_what_plain_numbers_say_and_so_is_its_gradient(settings, classes):
         drawn.append(logits.requires_grad_(True))
         penalty, gap = held.of(tensor(rows), logits)
         penalty.backward()
-        expected = plainly(held, drawn)
+        expected = plainly(held, drawn, batches)
         assert (penalty.item(), gap) == pytest.approx(expected, abs=2e-6, nan_ok=True)
         for row, column in itertools.product(range(len(rows)), range(classes)):
             ends = [logits.detach().double() for _ in range(2)]
             ends[0][row, column] += 1e-4
             ends[1][row, column] -= 1e-4
-            up, down = (plainly(held, [*drawn[:-1], end])[0] for end in ends)
+            up, down = (plainly(held, [*drawn[:-1], end], batches)[0] for end in ends)
             assert logits.grad[row, column].item() == pytest.approx((up - down) / 2e-4, abs=1e-5)
         penalties.append(penalty.item())
     assert min(penalties) < 0 < max(penalties) or held.momentum < 0.9 or held.tolerance
