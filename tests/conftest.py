@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from engine.store.runs import Run, Store
+from tests.builders import SHARED
 from tests.ray_cluster import ray_cluster
 
 os.environ["PRUNEAUDIT_ENGINE"] = (
@@ -97,6 +98,20 @@ def components_found_once():
     found = cache(manifest_scanner.scan_component_manifests)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifest_scanner, "scan_component_manifests", found)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_tests(tmp_path_factory):
+    """What one process makes up the others read. What a cut of a tiny model saves is no finding: it
+    is timed a few times only. That what is written would outlast a power cut no test can see:
+    nobody waits for the disk."""
+    own = tmp_path_factory.getbasetemp()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(SHARED, str(own.parent if own.name.startswith("popen-") else own))
+        patch.setattr("engine.audit.measurements.PATIENCE", 0.0)
+        patch.setattr("engine.audit.measurements.LEAST", 2)
+        patch.setattr(os, "fsync", lambda file: None)
         yield
 
 

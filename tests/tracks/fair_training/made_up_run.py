@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from engine.core.types import FilterMask, rng
 from engine.stats.pareto import front
 from engine.store.runs import Run, Store, where
 from engine.tracks.fair_training.request import FairRequest
-from tests.builders import hash_of, options_of
+from tests.builders import hash_of, options_of, shared
 from tests.classifiers.made_up_images import (
     FLOPS,
     WIDTHS,
@@ -135,7 +134,7 @@ def make_run(folder: Path | str, run_id: str = "fair-run", **options: Any) -> Ru
     )
 
 
-@cache
+@shared
 def _computed(
     options: tuple[tuple[str, Any], ...],
 ) -> tuple[ImageWorld, Any, dict[str, pd.DataFrame]]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from engine.classifiers.tables import differences_table, weights_table
 from engine.core.types import rng
 from engine.store.runs import Run, Store
 from engine.tracks.image_classifiers.request import ImageRequest
-from tests.builders import options_of
+from tests.builders import options_of, shared
 from tests.classifiers.made_up_images import (
     WIDTHS,
     ImageWorld,
@@ -85,7 +84,7 @@ def make_run(folder: Path | str, run_id: str = "image-run", **options: Any) -> R
     )
 
 
-@cache
+@shared
 def _computed(
     options: tuple[tuple[str, Any], ...],
 ) -> tuple[ImageWorld, tuple[str, ...], Any, dict[str, pd.DataFrame]]:

@@ -13,7 +13,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -40,7 +40,7 @@ from engine.tracks.text_classifiers.tables import (
     ticket_tables,
     variants_table,
 )
-from tests.builders import hash_of, options_of
+from tests.builders import hash_of, options_of, shared
 from tests.tracks.text_classifiers.made_up_world import (
     CONSTANT,
     HEADS,
@@ -179,7 +179,7 @@ class MadeUp(TextContext):
             before = cut
 
 
-@cache
+@shared
 def _computed(
     options: tuple[tuple[str, Any], ...],
 ) -> tuple[TextWorld, tuple[str, ...], dict[str, pd.DataFrame]]:
