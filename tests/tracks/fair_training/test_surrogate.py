@@ -87,7 +87,8 @@ def test_it_is_what_plain_numbers_say_and_so_is_its_gradient(settings, classes, 
             up, down = (plainly(held, [*drawn[:-1], end], batches)[0] for end in ends)
             assert logits.grad[row, column].item() == pytest.approx((up - down) / 2e-4, abs=1e-5)
         penalties.append(penalty.item())
-    assert min(penalties) < 0 < max(penalties) or held.momentum < 0.9 or held.tolerance
+    if not settings:
+        assert min(penalties) < 0 < max(penalties), "signs come from what fades, not from the batch"
 
 
 def test_equation_8_by_hand():
