@@ -8,22 +8,27 @@ BIN := .venv/bin
 HEADLESS := $(if $(DISPLAY)$(WAYLAND_DISPLAY)$(filter Darwin,$(shell uname)),false,true)
 export OMP_NUM_THREADS ?= 2
 export TOKENIZERS_PARALLELISM = false
+# What Python compiles it keeps, whatever the surroundings say: each process of the tests would compile all of it again.
+export PYTHONDONTWRITEBYTECODE =
 
 # Every package must have the hash that its lock states; all are pinned, so none brings another. torch comes first, in
 # the build that this machine's index prefers (with hashes alone pip takes PyPI's, gigabytes of CUDA), its hash compared
 # once it is here; last come the CUDA libraries, where its build wants them.
-LOCKED := $(BIN)/pip install -q --disable-pip-version-check --no-deps --require-hashes
+# Of 17,000 files all cores compile some at the end; pip would take one.
+PIP := $(BIN)/pip install -q --disable-pip-version-check --no-deps --no-compile
+LOCKED := $(PIP) --require-hashes
 
 .PHONY: run real test test-slow test-ray lint demo benchmarks lock clean
 
 .venv/ready: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed, this is " + sys.version)'
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install -q --disable-pip-version-check --no-deps --report .venv/torch.json torch==2.13.0
+	$(PIP) --report .venv/torch.json torch==2.13.0
 	$(BIN)/python assets/build/lock.py --check .venv/torch.json
 	$(LOCKED) -r requirements.lock
-	$(BIN)/pip install -q --disable-pip-version-check torch==2.13.0
-	$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/pip install -q --disable-pip-version-check --no-compile torch==2.13.0
+	$(PIP) --no-build-isolation -e .
+	$(BIN)/python -m compileall -q -j 0 .venv/lib > /dev/null 2>&1 || true
 	touch $@
 
 .venv/ready-dev: .venv/ready requirements-dev.lock
@@ -44,9 +49,14 @@ real: .venv/ready-real
 # One thread: tests start processes of their own, and threads of two processes on two cores wait for each other.
 test test-slow: export OMP_NUM_THREADS = 1
 # Three files at a time on two cores: browsers and processes that a test waits for leave a core idle now and then.
-# Files begin in the order of tests/conftest.py, the longest first; xdist would take those of most tests first.
-test: .venv/ready-dev lint
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+# Files begin in the order of tests/conftest.py, the longest first; xdist would take those of most tests first. Style and
+# types are looked at beside them: where nothing is cached, types take one core for a minute. In a new clone one process
+# compiles the tests before three need them.
+test: .venv/ready-dev
+	$(MAKE) --no-print-directory lint & lint=$$!; \
+	test -d tests/__pycache__ || $(BIN)/python -m pytest --collect-only -qq > /dev/null 2>&1; \
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder; tests=$$?; \
+	wait $$lint || { echo "make lint: a fault, told above"; exit 1; }; exit $$tests
 
 test-slow: .venv/ready-real
 	$(BIN)/python -m pytest -m slow

@@ -3,25 +3,48 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from engine.core.files import write_whole
 from engine.store.runs import RUN, SCHEMA, Run, Store
 from engine.store.sealed import write_document
 from tests.places import ROOT
 
+SHARED = "PRUNEAUDIT_TESTS_SHARED"
 Edit = Callable[[pd.DataFrame], pd.DataFrame]
 
 
 def hash_of(*parts: object) -> str:
     """A hash of a thing that is not there, by its name."""
     return hashlib.sha256("\x1f".join(map(str, parts)).encode()).hexdigest()
+
+
+def shared(compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """As functools.cache, of one argument, for all processes of a run of tests: what one of them
+    computed the others read from the folder SHARED, if there is one."""
+
+    @cache
+    def found(given: Any) -> Any:
+        name = f"{hash_of(compute.__module__, given)}.pickle"
+        place = Path(os.environ[SHARED]) / name if SHARED in os.environ else None
+        if place and place.exists():
+            return pickle.loads(place.read_bytes())
+        made = compute(given)
+        if place:
+            write_whole(place, lambda path: path.write_bytes(pickle.dumps(made)))
+        return made
+
+    return found
 
 
 def instead(words: Sequence[object], *others: object) -> list[object]:
@@ -61,7 +84,7 @@ def changed(run: Run, folder: Path, table: str, edit: Edit | None, **meta: Any) 
 
 def assert_torch_stays_out(*statements: str) -> None:
     """These run in a process of their own, and load neither torch nor what rests on it."""
-    heavy = "torch", "torchvision", "torch_pruning"
+    heavy = "torch", "torchvision", "torch_pruning", "transformers"
     lines = [
         "import sys",
         *statements,

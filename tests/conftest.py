@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from engine.store.runs import Run, Store
+from tests.builders import SHARED
 from tests.ray_cluster import ray_cluster
 
 os.environ["PRUNEAUDIT_ENGINE"] = (
@@ -20,8 +21,10 @@ os.environ["PRUNEAUDIT_ENGINE"] = (
 )
 
 
+BROWSER = "tests/browser/"
 LONGEST = (
-    "browser/",
+    "browser/test_main_path.py",  # first of all, while the app is fresh
+    BROWSER,
     "golden/",
     "pages/test_opened.py",
     "fair_training/test_run.py",
@@ -36,6 +39,19 @@ LONGEST = (
     "language_models/",
 )
 """What takes longest begins first, so that no process is left with it alone at the end."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """A file at a time, but all files with a browser to one process: they share an app and a
+    Chromium, and wait where others compute."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Together(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "browser" if nodeid.startswith(BROWSER) else super()._split_scope(nodeid)
+
+    return Together(config, log)
 
 
 def pytest_collection_modifyitems(items):
@@ -82,6 +98,20 @@ def components_found_once():
     found = cache(manifest_scanner.scan_component_manifests)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifest_scanner, "scan_component_manifests", found)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_tests(tmp_path_factory):
+    """What one process makes up the others read. What a cut of a tiny model saves is no finding: it
+    is timed a few times only. That what is written would outlast a power cut no test can see:
+    nobody waits for the disk."""
+    own = tmp_path_factory.getbasetemp()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(SHARED, str(own.parent if own.name.startswith("popen-") else own))
+        patch.setattr("engine.audit.measurements.PATIENCE", 0.0)
+        patch.setattr("engine.audit.measurements.LEAST", 2)
+        patch.setattr(os, "fsync", lambda file: None)
         yield
 
 

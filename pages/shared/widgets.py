@@ -76,8 +76,9 @@ def _escaped(field: Field, value: str) -> str:
     return plain(_named(field, value))
 
 
-def _keyed(key: str, options: Sequence[str]) -> str:
-    """Other data has other options, so what was chosen of these is not carried over."""
+def _keyed(key: str, options: Sequence[str | None]) -> str:
+    """Other data has other options, or another usual one, so what was chosen of these is not
+    carried over."""
     return state.key_of(key, digest_of(list(options))[:8])
 
 

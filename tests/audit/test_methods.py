@@ -5,16 +5,25 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from tests.builders import assert_torch_stays_out
 from tests.places import ROOT
 
+STATED = (
+    "engine.audit.tracks",
+    "engine.store.shards",
+    "engine.surgery.heads.replay",
+    "engine.surgery.record",
+    "engine.training.recipe",
+)
 
-def methods() -> list[Any]:
-    """Whatever a `base.py` of a track finds with `members` or `named`, with the folder it is of."""
-    found = []
+
+def finders() -> Iterator[Callable[[], Any]]:
+    """Whatever a `base.py` of a track finds with `members` or `named`."""
     for path in sorted((ROOT / "engine" / "tracks").rglob("base.py")):
         name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         for function in filter(callable, vars(importlib.import_module(name)).values()):
@@ -22,9 +31,16 @@ def methods() -> list[Any]:
             if not own or inspect.signature(function).parameters:
                 continue
             if re.search(r"\b(members|named)\(", inspect.getsource(function)):
-                every = function()
-                every = every.values() if isinstance(every, dict) else every
-                found += [pytest.param(one, id=f"{path.parent.name}-{one.name}") for one in every]
+                yield function
+
+
+def methods() -> list[Any]:
+    """What is found, with the folder it is of."""
+    found = []
+    for function in finders():
+        kind, every = function.__module__.split(".")[-2], function()
+        every = every.values() if isinstance(every, dict) else every
+        found += [pytest.param(one, id=f"{kind}-{one.name}") for one in every]
     return found
 
 
@@ -42,3 +58,11 @@ def test_a_method_says_what_it_is(method):
 def test_methods_of_every_kind_are_found():
     kinds = {one.id.partition("-")[0] for one in methods()}
     assert len(kinds) >= 2 and len(methods()) > 10 * len(kinds)
+
+
+def test_what_there_is_is_stated_without_torch():
+    """In a process of its own: forms, lists and the command line begin at once."""
+    asked = [f"import {one.__module__} as here; here.{one.__name__}()" for one in finders()]
+    asked += ["import engine.audit.experiments; engine.audit.experiments.experiments()"]
+    asked += [f"import {name}" for name in STATED]
+    assert_torch_stays_out(*asked)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from engine.classifiers.groups import Arm, GroupMeasure
+from engine.classifiers.images.request import ImagesRequest
 from engine.classifiers.tables import (
     Repeats,
     answers_table,
@@ -70,6 +71,14 @@ def draw_image_world(options: dict[str, Any]) -> ImageWorld:
         }
     )
     return world
+
+
+def asked(world: ImageWorld) -> dict[str, Any]:
+    """What requests of all tracks say of these images."""
+    return {"model": "demo-resnet", "data": "avatars", "axes": world.axes, "target": "blond"} | {
+        "mirror": True,
+        "device": "cpu",
+    }
 
 
 @dataclass(frozen=True)
@@ -153,38 +162,20 @@ def made_up_meta(
     world: ImageWorld,
     groups: pd.DataFrame,
     notes: Iterable[str],
-    request: Mapping[str, Any],
+    request: ImagesRequest,
     model: Mapping[str, Any],
     data: Mapping[str, Any],
     **more: Any,
 ) -> dict[str, Any]:
-    """run.json of a made-up run; request, model and data: what the track adds to what all have."""
+    """run.json of a made-up run; model and data: what the track adds to what all have."""
     options = world.options
     dense = where(groups, variant="dense", metric="accuracy")
     return {
-        "track": request["track"],
+        "track": request.track,
         "experiment": "",
         "created": options["created"],
         "title": options["title"],
-        "request": {
-            "model": "demo-resnet",
-            "data": "avatars",
-            "axes": list(world.axes),
-            "target": "blond",
-            "weights": None,
-            "size": None,
-            "max_images": None,
-            "changes": [],
-            "method_settings": {},
-            "first_seed": 0,
-            "train": None,
-            "mirror": True,
-            "keep_weights": "first",
-            "device": "cpu",
-            "experiment": "",
-            "title": "",
-            **request,
-        },
+        "request": request.to_dict(),
         "model": {
             "name": "synthetic-resnet",
             "architecture": "resnet20",

@@ -64,7 +64,8 @@ class WholeRun:
         assert json.dumps(value, allow_nan=False)
         reported = set(run.table("variants").query("chosen")["variant"])
         assert {row["variant"] for row in value["results"]} == reported
-        assert not [part for part in self.told if part not in summary_text(run)]
+        said = summary_text(run)
+        assert not [part for part in self.told if part not in said]
 
     def test_warnings_say_what_a_reader_must_know(self, run):
         said = "\n".join(run.meta["warnings"])

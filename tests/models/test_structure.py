@@ -307,8 +307,10 @@ def test_the_proof_of_a_known_family_holds(name):
 @pytest.mark.parametrize("name", EVERY)
 def test_a_family_is_either_causal_or_an_encoder(name):
     """Whatever a config may call itself: in an encoder, and only there, a token sees those after
-    it."""
+    it. Fast attention is used where the family has it and no maps are read."""
     lm = tiny_model(name)
+    fast = name in ("gpt2", "llama", "llama_grouped")
+    assert lm.model.config._attn_implementation == ("sdpa" if fast else "eager")
     assert lm.adapter.causal == (name in TINY) == (not isinstance(lm.adapter, Encoder))
     seen = {}
     for last in (9, 30):
@@ -317,42 +319,6 @@ def test_a_family_is_either_causal_or_an_encoder(name):
         )
         seen[last] = found.hidden_states[1][0, 0]
     assert torch.equal(seen[9], seen[30]) == lm.adapter.causal
-
-
-@pytest.mark.parametrize("name", TINY)
-def test_attention_implementation_equals_eager(name):
-    """Left-padded batch; sdpa where the family has it."""
-    lm = tiny_model(name)
-    wanted_kind = "sdpa" if name in ("gpt2", "llama", "llama_grouped") else "eager"
-    assert lm.model.config._attn_implementation == wanted_kind
-    ids = torch.tensor([[2, 2, 5, 9, 7], [8, 8, 30, 12, 6]])
-    mask = torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 1, 1]])
-    batch = {
-        "input_ids": ids,
-        "attention_mask": mask,
-        "position_ids": (mask.cumsum(-1) - 1).clamp(min=0),
-    }
-    fast = lm.model(**batch).logits
-    lm.model.set_attn_implementation("eager")
-    slow = lm.model(**batch).logits
-    assert torch.isfinite(fast).all()
-    assert torch.allclose(fast[mask.bool()], slow[mask.bool()], atol=1e-5)
-    alone = lm.model(torch.tensor([[5, 9, 7]])).logits
-    assert torch.allclose(fast[0, 2:], alone[0], atol=1e-5)
-
-
-@pytest.mark.parametrize("name", ENCODERS)
-def test_eager_equals_the_fast_attention_and_padding_changes_nothing(name):
-    clf = tiny_model(name)
-    assert clf.model.config._attn_implementation == "eager"
-    texts = [text(5, 9, 7), text(8, 30, 12, 6, 41, 2)]
-    batch = clf.encode(texts)
-    slow = clf.logits(batch)
-    clf.model.set_attn_implementation("sdpa")
-    assert torch.allclose(clf.logits(batch), slow, atol=1e-5)
-    clf.model.set_attn_implementation("eager")
-    alone = torch.cat([clf.logits(clf.encode([one])) for one in texts])
-    assert torch.allclose(alone, slow, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ENCODERS)

@@ -33,7 +33,8 @@ LONG = (
     "report.html",
     "report.pdf",
     "slides.pptx",
-)  # up to a minute each; the slow test below makes them, too
+    "tables.zip",
+)  # up to a minute each; the slow test below makes them, others those of small audits
 BOXES = ("expander", "popover")
 
 

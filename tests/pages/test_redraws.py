@@ -20,7 +20,7 @@ from tests.pages.checks import assert_calm, charts_of, opened, use_store
 def store(tmp_path_factory):
     folder = tmp_path_factory.mktemp("redraws")
     for name in tracks():
-        made_up.small(name, folder, f"{name}-run")
+        made_up.small(name, folder, f"{name}-redrawn")
     return folder
 
 
@@ -31,9 +31,9 @@ def test_another_session_draws_nothing_anew(store, monkeypatch, name):
     monkeypatch.setattr(
         go.Figure, "to_json", lambda figure, *more: drawn.append(1) or to_json(figure, *more)
     )
-    first = opened("summary", run=f"{name}-run")
+    first = opened("summary", run=f"{name}-redrawn")
     before, charts = len(drawn), charts_of(first)
-    again = opened("summary", run=f"{name}-run")
+    again = opened("summary", run=f"{name}-redrawn")
     assert_calm(again)
     assert charts and before and len(drawn) == before and charts_of(again) == charts
 
@@ -47,7 +47,7 @@ def test_a_figure_is_sent_as_it_is():
 
 @pytest.mark.parametrize("name", tracks())
 def test_what_is_remembered_is_that_of_the_content_and_nobody_elses(store, tmp_path, name):
-    run = Store(store).open(f"{name}-run")
+    run = Store(store).open(f"{name}-redrawn")
     method = lookup.methods(run)[0]
     lookup.methods(run).clear()
     lookup.reported(run).insert(0, "more", 1)

@@ -13,7 +13,7 @@ from engine.report.charts.by_group import pairs
 from engine.report.charts.thumbnail import MOST, thumbnail
 from engine.report.contents import default_choice
 from engine.report.tracks import track_of
-from tests.made_up import make
+from tests.made_up import kept, make
 
 CIRCLE = "{http://www.w3.org/2000/svg}circle"
 HOSTILE = "<b>x</b> & \u202e"
@@ -21,7 +21,9 @@ HOSTILE = "<b>x</b> & \u202e"
 
 @pytest.mark.parametrize("track", sorted(tracks()))
 def test_a_row_has_a_mark_before_and_one_after(track, tmp_path, monkeypatch):
-    run = make(track, tmp_path, "made-up-run")
+    run = kept(track)
+    if not (run.table("groups")["verdict"] == "").any():
+        run = make(track, tmp_path, "made-up-run")
     choice = default_choice(run)
     measure = track_of(run).readings.of(choice.reading).group
     table = pairs(run, choice, measure)

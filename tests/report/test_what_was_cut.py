@@ -12,8 +12,8 @@ from tests import made_up
 
 
 @pytest.mark.parametrize("name", tracks())
-def test_the_picture_holds_what_the_variant_says_and_stays_small(name, tmp_path):
-    run = made_up.small(name, tmp_path, "small-run")
+def test_the_picture_holds_what_the_variant_says_and_stays_small(name):
+    run = made_up.kept(name)
     axis = run.meta["request"]["axes"][0]
     for method in lookup.methods(run, axis):
         for level in lookup.levels(run, method, axis):

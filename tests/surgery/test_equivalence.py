@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import product
+
 import pytest
 import torch
+from transformers import AutoModelForSequenceClassification
 
 from engine.core.types import HeadMask
 from engine.models.load_language_model import load_language_model
@@ -35,10 +39,31 @@ MASKS = {
 }
 
 
-def logits(lm, batch):
+WAYS = {
+    True: (
+        save_cut,
+        load_cut,
+        partial(load_language_model, device="cpu"),
+        partial(agree, new_tokens=4),
+    ),
+    False: (
+        save_cut_classifier,
+        load_cut_classifier,
+        partial(load_text_classifier, classes=CLASSES, device="cpu"),
+        agree_on_texts,
+    ),
+}
+"""How a cut model is saved and loaded, a whole one loaded, and two compared: language models, and
+text classifiers."""
+
+
+def said(lm, batch):
+    """Logits of every token and the text that follows, or logits of the classes."""
     with torch.no_grad():
+        if not lm.adapter.causal:
+            return lm.logits(batch), torch.empty(0)
         found = lm.model(**batch, use_cache=False).logits
-    return found[batch["attention_mask"].bool()]
+    return found[batch["attention_mask"].bool()], hf_greedy(lm, batch)
 
 
 def hf_greedy(lm, batch):
@@ -54,84 +79,46 @@ def hf_greedy(lm, batch):
         )
 
 
-@pytest.mark.parametrize("cut_heads", MASKS.values(), ids=MASKS.keys())
-@pytest.mark.parametrize("name", TINY)
-def test_four_ways_agree(name, cut_heads, tmp_path):
-    lm, mask = tiny_model(name), HeadMask(3, 4, cut_heads)
-    batch = tokens_of(lm, PROMPTS, 40)
-    plain = logits(lm, batch)
-    with masked(lm, mask):
-        wanted, wanted_text = logits(lm, batch), hf_greedy(lm, batch)
-    assert (
-        wanted - plain
-    ).abs().max() > 0.01  # the mask does something, so equality below says something
-
-    smaller = cut(lm, mask)
-    save_cut(smaller, record_of(lm, mask), tmp_path / "cut")
-    save_zeroed(lm, mask, tmp_path / "zeroed")
-    others = {
-        "cut": smaller,
-        "reloaded": load_cut(tmp_path / "cut"),
-        "zeroed": zeroed(lm, mask),
-        "zeroed, reloaded": load_language_model(tmp_path / "zeroed", device="cpu"),
-    }
-    scale = max(1.0, float(wanted.abs().max()))
-    for way, other in others.items():
-        assert (logits(other, batch) - wanted).abs().max() <= FLOAT32 * scale, way
-        assert torch.equal(hf_greedy(other, batch), wanted_text), way
-    assert agree(lm, mask, PROMPTS, others["reloaded"], new_tokens=4).holds
-    assert (
-        smaller.n_parameters
-        == others["reloaded"].n_parameters
-        < lm.n_parameters
-        == others["zeroed"].n_parameters
-    )
-    assert torch.equal(logits(lm, batch), plain)  # the model itself is as it was
-
-
-def classes(clf, batch):
-    with torch.no_grad():
-        return clf.logits(batch)
-
-
-def text_cases():
-    """Every encoder with a layer that lost all heads; one of each layout with other masks too."""
+def cases():
+    """Every decoder with every mask, every encoder with a layer that lost all heads; one of each
+    layout of encoders with other masks too."""
+    yield from product(TINY, MASKS)
     for name in ENCODERS:
         own = name in ("bert", "distilbert", "roberta")
         more = ("one head", "uneven", "everything") if own else ()
         yield from ((name, mask) for mask in ("layers 0 and 2", *more))
 
 
-@pytest.mark.parametrize(("name", "cut_heads"), text_cases())
-def test_five_ways_agree_of_text_classifiers(name, cut_heads, tmp_path):
-    from transformers import AutoModelForSequenceClassification
-
-    clf, mask = tiny_model(name), HeadMask(3, 4, MASKS[cut_heads])
-    batch = clf.encode(PROMPTS, PROMPTS[::-1])
-    plain = classes(clf, batch)
-    with masked(clf, mask):
-        wanted = classes(clf, batch)
-    assert (wanted - plain).abs().max() > 0.01
-
-    smaller = cut(clf, mask)
-    save_cut_classifier(smaller, record_of(clf, mask), tmp_path / "cut")
-    save_zeroed(clf, mask, tmp_path / "zeroed")
+@pytest.mark.parametrize(("name", "cut_heads"), cases())
+def test_all_ways_agree(name, cut_heads, tmp_path):
+    lm, mask = tiny_model(name), HeadMask(3, 4, MASKS[cut_heads])
+    save, load, load_whole, compare = WAYS[lm.adapter.causal]
+    causal = lm.adapter.causal
+    batch = tokens_of(lm, PROMPTS, 40) if causal else lm.encode(PROMPTS, PROMPTS[::-1])
+    plain, _ = said(lm, batch)
+    with masked(lm, mask):
+        wanted, wanted_text = said(lm, batch)
+    assert (wanted - plain).abs().max() > 0.01, "equality below says something"
+    smaller = cut(lm, mask)
+    save(smaller, record_of(lm, mask), tmp_path / "cut")
+    save_zeroed(lm, mask, tmp_path / "zeroed")
     others = {
         "cut": smaller,
-        "reloaded": load_cut_classifier(tmp_path / "cut"),
-        "zeroed": zeroed(clf, mask),
-        "zeroed, reloaded": load_text_classifier(tmp_path / "zeroed", CLASSES, device="cpu"),
+        "reloaded": load(tmp_path / "cut"),
+        "zeroed": zeroed(lm, mask),
+        "zeroed, reloaded": load_whole(tmp_path / "zeroed"),
     }
     for way, other in others.items():
-        assert (classes(other, batch) - wanted).abs().max() <= FLOAT32 * max(
-            1.0, float(wanted.abs().max())
-        ), way
-    elsewhere = AutoModelForSequenceClassification.from_pretrained(tmp_path / "zeroed").eval()
-    assert torch.allclose(elsewhere(**batch).logits, wanted, atol=1e-5)
-    assert agree_on_texts(clf, mask, PROMPTS, other=others["reloaded"]).holds
+        found, text_of = said(other, batch)
+        assert (found - wanted).abs().max() <= FLOAT32 * max(1.0, float(wanted.abs().max())), way
+        assert torch.equal(text_of, wanted_text), way
+    if not causal:
+        plainly = AutoModelForSequenceClassification.from_pretrained(tmp_path / "zeroed").eval()
+        assert torch.allclose(plainly(**batch).logits, wanted, atol=1e-5)
+    assert compare(lm, mask, PROMPTS, other=others["reloaded"]).holds
     sizes = [other.n_parameters for other in others.values()]
-    assert sizes[0] == sizes[1] < clf.n_parameters == sizes[2] == sizes[3]
-    assert torch.equal(classes(clf, batch), plain)
+    assert sizes[0] == sizes[1] < lm.n_parameters == sizes[2] == sizes[3]
+    assert torch.equal(said(lm, batch)[0], plain)  # the model itself is as it was
 
 
 @pytest.mark.parametrize("name", [*TINY, *ENCODERS])
@@ -151,11 +138,13 @@ def test_parameters_of_a_cut(name):
         assert (one, two) == (4 * 32 * 8 + biases, 2 * (4 * 32 * 8 + biases))
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama_grouped"])
+@pytest.mark.parametrize("name", ["gpt2", "llama_grouped", *ENCODERS])
 def test_cut_is_exact_in_double_precision(name):
     lm = tiny_model(name, dtype="float64")
-    found = agree(lm, HeadMask(3, 4, MASKS["uneven"]), PROMPTS)
-    assert found.holds and found.greedy_equal and found.max_logit_difference < 1e-12
+    cut_heads = MASKS["uneven" if lm.adapter.causal else "layers 0 and 2"]
+    found = WAYS[lm.adapter.causal][-1](lm, HeadMask(3, 4, cut_heads), PROMPTS)
+    assert found.holds and found.greedy_equal and found.prompts == 3
+    assert found.max_logit_difference < 1e-12
 
 
 def test_padding_does_not_change_a_cut_models_answer():
@@ -167,21 +156,11 @@ def test_padding_does_not_change_a_cut_models_answer():
         assert torch.equal(alone[0], together[row])
 
 
-@pytest.mark.parametrize("name", ENCODERS)
-def test_a_cut_classifier_is_exact_in_double_precision(name):
-    clf = tiny_model(name, dtype="float64")
-    found = agree_on_texts(clf, HeadMask(3, 4, MASKS["layers 0 and 2"]), PROMPTS, PROMPTS[::-1])
-    assert (
-        found.holds
-        and found.greedy_equal
-        and found.max_logit_difference < 1e-12
-        and found.prompts == 3
-    )
-
-
-def test_agree_notices_another_classifier():
-    clf, mask = tiny_model("bert"), HeadMask(3, 4, ((0, 1),))
-    found = agree_on_texts(clf, mask, PROMPTS, other=cut(clf, HeadMask(3, 4, ((0, 2),))))
+@pytest.mark.parametrize("name", ["gpt2", "bert"])
+def test_agree_notices_another_model(name):
+    lm, mask = tiny_model(name), HeadMask(3, 4, ((0, 1),))
+    other = cut(lm, HeadMask(3, 4, ((0, 2),)))
+    found = WAYS[lm.adapter.causal][-1](lm, mask, PROMPTS, other=other)
     assert not found.holds and found.max_logit_difference > found.tolerance
 
 
@@ -199,7 +178,7 @@ def rounded(name, norm, reader):
     norm, reader = lm.model.get_submodule(norm), lm.model.get_submodule(reader)
     norm.weight.data.fill_(1.0), norm.bias.data.zero_()
     reader.weight = torch.nn.Parameter(reader.weight + 1e4)
-    return lm, agree if lm.adapter.causal else agree_on_texts
+    return lm, WAYS[lm.adapter.causal][-1]
 
 
 @pytest.mark.parametrize("case", ROUNDED, ids=[name for name, *_ in ROUNDED])
@@ -224,12 +203,6 @@ def test_without_room_for_float64_other_batches_tell_the_rounding(case, monkeypa
     assert found.holds and found.exact is None
     neighbour = HeadMask(3, 4, ((0, 2), *MASK.cut[1:]))
     assert not compare(lm, MASK, PROMPTS, other=cut(lm, neighbour)).holds
-
-
-def test_agree_notices_another_model():
-    lm, mask = tiny_model("gpt2"), HeadMask(3, 4, ((0, 1),))
-    found = agree(lm, mask, PROMPTS, cut(lm, HeadMask(3, 4, ((0, 2),))))
-    assert not found.holds and found.max_logit_difference > found.tolerance and found.prompts == 3
 
 
 def test_agree_notices_a_broken_cache():

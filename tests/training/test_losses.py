@@ -66,13 +66,6 @@ def test_the_loss_by_hand():
     )
 
 
-def test_with_theta_1_and_gamma_0_it_is_twice_the_cross_entropy_on_corrected_labels():
-    logits = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
-    held = targets(LossPlan.parse("pw", 1.0, 0.0), ANSWERS, TRUTH, "prune")
-    plain = functional.cross_entropy(logits, corrected_labels(ANSWERS, TRUTH))
-    assert float(held.loss(torch.arange(4), logits)) == pytest.approx(2 * float(plain), rel=1e-6)
-
-
 def test_the_plain_loss_is_torchs_cross_entropy():
     logits = torch.randn(4, 3, generator=torch.Generator().manual_seed(1))
     held = targets(LossPlan.parse("plain"), ANSWERS, TRUTH, "retrain")

@@ -264,7 +264,7 @@ class AuditRequest(Request):
         label="Methods",
         named=method_name,
         offered=_methods_offered,
-        quick=("fasp", "bias_only", "random_noncritical"),
+        quick=("fasp", "random_noncritical"),
         counted=("method", "methods"),
     )
     against: tuple[str, ...] = asked(
@@ -425,7 +425,7 @@ class AuditRequest(Request):
         section=MORE,
         label="Tokens of text for perplexity at most",
         placeholder="all",
-        quick=4000,
+        quick=2000,
         scale=Scale(1000, lambda request: _tokens_of_text(request), "tokens of text", 2000),
     )
     judge: str = asked(

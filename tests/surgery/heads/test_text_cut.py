@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.core.errors import MaskError, RequestError
+from engine.core.errors import RequestError
 from engine.core.types import HeadMask
 from engine.models.load_text_classifier import load_text_classifier
 from engine.surgery.agreement import agree_on_texts
-from engine.surgery.heads.mask import cut, masked, prove_mask_works, zeroed
+from engine.surgery.heads.mask import cut, masked, prove_mask_works
 from engine.surgery.heads.replay import load_cut, load_cut_classifier, save_cut_classifier
-from engine.surgery.record import read_mask, record_of, write_mask
+from engine.surgery.record import record_of
 from tests.tiny import CLASSES, ENCODERS, text, tiny_model
 
 FAMILIES = ("bert", "distilbert", "roberta")
@@ -118,13 +118,6 @@ def test_gradients_of_a_cut_model_are_those_of_the_masked_one():
     assert all(torch.allclose(a, b, atol=1e-12) for a, b in zip(wanted, slopes(small), strict=True))
 
 
-def test_a_cut_one_is_cut_no_further():
-    small = cut(tiny_model("bert"), HeadMask(3, 4, ((0, 1), (2, 3))))
-    for again in (cut, zeroed):
-        with pytest.raises(MaskError, match="cut already"):
-            again(small, MASK)
-
-
 # ---- saving and loading
 
 
@@ -139,17 +132,9 @@ def saved(request, tmp_path):
     return clf, small, folder
 
 
-def test_a_retrained_cut_comes_back_exactly(saved, tmp_path):
+def test_a_retrained_cut_comes_back_exactly(saved):
     clf, small, folder = saved
-    assert {"config.json", "model.safetensors", "mask.json", "tokenizer.json"} <= {
-        p.name for p in folder.iterdir()
-    }
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    torch.manual_seed(3)
-    wanted_numbers = torch.rand(3)
-    torch.manual_seed(3)
     again = load_cut_classifier(folder)
-    assert torch.equal(torch.rand(3), wanted_numbers)
     wanted, found = small.model.state_dict(), again.model.state_dict()
     assert wanted.keys() == found.keys() and all(
         torch.equal(wanted[key], found[key]) for key in wanted
@@ -179,21 +164,6 @@ def test_a_cut_folder_is_no_base_model(saved):
         load_cut(saved[2])
 
 
-def test_another_mask_beside_the_weights_is_noticed(saved):
-    folder = saved[2]
-    record = read_mask(folder / "mask.json")
-    write_mask(folder / "mask.json", dataclasses.replace(record, units=(*record.units, (0, 0))))
-    with pytest.raises(RequestError, match="does not hold the cut"):
-        load_cut_classifier(folder)
-
-
-def test_a_truncated_cut_is_refused(saved):
-    weights = saved[2] / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-10])
-    with pytest.raises(RequestError, match="truncated"):
-        load_cut_classifier(saved[2])
-
-
 def test_a_cut_language_model_is_no_classifier(saved):
     folder = saved[2]
     config = json.loads((folder / "config.json").read_text())
@@ -202,16 +172,6 @@ def test_a_cut_language_model_is_no_classifier(saved):
     )
     with pytest.raises(RequestError, match="'gpt2' continues texts"):
         load_cut_classifier(folder)
-
-
-def test_nothing_is_overwritten_and_no_other_record_taken(saved, tmp_path):
-    clf, small, folder = saved
-    with pytest.raises(RequestError, match="exists already"):
-        save_cut_classifier(small, record_of(clf, MASK), folder)
-    for model, mask in ((small, HeadMask(3, 4)), (clf, MASK)):
-        with pytest.raises(RequestError, match="is not the one"):
-            save_cut_classifier(model, record_of(clf, mask), tmp_path / "other")
-    assert not (tmp_path / "other").exists()
 
 
 def test_a_real_sentence_encoder():

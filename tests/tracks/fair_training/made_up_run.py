@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,14 @@ from engine.classifiers.tables import differences_table, over_repeats, variant_r
 from engine.core.types import FilterMask, rng
 from engine.stats.pareto import front
 from engine.store.runs import Run, Store, where
-from tests.builders import hash_of, options_of
+from engine.tracks.fair_training.request import FairRequest
+from tests.builders import hash_of, options_of, shared
 from tests.classifiers.made_up_images import (
     FLOPS,
     WIDTHS,
     ImageWorld,
     MadeArm,
+    asked,
     cost_row,
     draw_image_world,
     made_up_meta,
@@ -133,7 +134,7 @@ def make_run(folder: Path | str, run_id: str = "fair-run", **options: Any) -> Ru
     )
 
 
-@cache
+@shared
 def _computed(
     options: tuple[tuple[str, Any], ...],
 ) -> tuple[ImageWorld, Any, dict[str, pd.DataFrame]]:
@@ -564,28 +565,19 @@ def _costs(arms: list[MadeArm]) -> pd.DataFrame:
 
 def _meta(world: ImageWorld, groups: pd.DataFrame, notes: tuple[str, ...]) -> dict[str, Any]:
     options = world.options
-    request = {
-        "track": "fair_training",
-        "methods": list(options["methods"]),
-        "sparsities": list(options["sparsities"]),
-        "strength": 1.0,
-        "equal": "FLOPs",
-        "method_settings": {},
-        "tolerance": 0.0,
-        "notion": "accuracy",
-        "iterations": ITERATIONS,
-        "recipe": {},
-        "check_every": EVERY,
-        "seeds": options["seeds"],
-        "tradeoff_sparsity": 0.7,
-        "tradeoff_strengths": list(STRENGTHS) if options["tradeoff"] else [],
-        "tradeoff_methods": ["bifp-str", "pf", "fp"],
-        "surface": bool(options["surface"]),
-        "fair_gap": None,
-        "within": 0.02,
-        "classes": [],
-        "tune_on": "train",
-    }
+    request = FairRequest(
+        **asked(world),
+        methods=options["methods"],
+        sparsities=options["sparsities"],
+        iterations=ITERATIONS,
+        check_every=EVERY,
+        seeds=options["seeds"],
+        equal="FLOPs",
+        tradeoff_strengths=STRENGTHS if options["tradeoff"] else (),
+        tradeoff_methods=("bifp-str", "pf", "fp"),
+        surface=options["surface"],
+        within=0.02,
+    )
     male = float((world.images[world.axes[0]] == "male").mean())
     data = {
         "fair_axis": world.axes[0],

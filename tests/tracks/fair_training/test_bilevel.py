@@ -86,43 +86,25 @@ MASKS = {
 }
 
 
-@pytest.mark.parametrize("strength", [0.0, 0.3], ids=["loss", "loss and gap"])
-@pytest.mark.parametrize("rho", [0.02, 0.1, 1.0])
-@pytest.mark.parametrize("mask", MASKS)
-def test_the_implicit_gradient_is_that_of_finite_differences(mask, rho, strength):
-    """The bar is a relative error of 1e-3; what is left here is that of the differences
-    themselves."""
-    loss, m = Logistic(strength=strength), MASKS[mask]
-    found = exact(loss, solve(loss, m, rho), m, rho)
-    expected = by_differences(loss, m, rho)
-    assert float((found - expected).norm() / expected.norm()) < 1e-6
-
-
 @pytest.mark.parametrize(
-    "strengths", [(0.0, 0.0), (0.3, 0.0), (0.0, 0.3)], ids=["data", "no w", "no m"]
+    ("seed", "strengths"),
+    [(0, (0.0, 0.0)), (0, (0.3, 0.3)), (1, (0.0, 0.0)), (1, (0.3, 0.0)), (1, (0.0, 0.3))],
+    ids=["loss", "loss and gap", "data", "no w", "no m"],
 )
 @pytest.mark.parametrize("rho", [0.02, 0.1, 1.0])
 @pytest.mark.parametrize("mask", MASKS)
-def test_two_levels_with_images_of_their_own(mask, rho, strengths):
-    """The weights answer to other data, or another loss, than the mask is judged by: the term is
-    not zero."""
-    above, below = Logistic(1, strengths[0]), Logistic(0, strengths[1])
+def test_the_implicit_gradient_is_that_of_finite_differences(mask, rho, seed, strengths):
+    """The bar is a relative error of 1e-3; what is left here is that of the differences themselves.
+    Also where the weights answer to other data (seed), or another loss, than the mask is judged by:
+    the term is not zero then."""
+    above, below = Logistic(seed, strengths[0]), Logistic(0, strengths[1])
     m = MASKS[mask]
     theta = solve(below, m, rho)
     found, expected = exact(above, theta, m, rho, below), by_differences(above, m, rho, lower=below)
     assert float((found - expected).norm() / expected.norm()) < 1e-6
     first = closed_form(theta, gradient(above, m * theta), m, rho, "none")
-    assert float((first - expected).norm() / expected.norm()) > 0.1, "nothing would be tested"
-
-
-def test_first_order_alone_is_not_the_gradient():
-    """So that the test above says something: without the implicit term the error is far above the
-    bar."""
-    loss, m = Logistic(), MASKS["soft"]
-    theta = solve(loss, m, 0.1)
-    first = closed_form(theta, gradient(loss, m * theta), m, 0.1, "none")
-    expected = by_differences(loss, m, 0.1)
-    assert float((first - expected).norm() / expected.norm()) > 0.1
+    if seed or (mask, rho) == ("soft", 0.1):
+        assert float((first - expected).norm() / expected.norm()) > 0.1, "nothing would be tested"
 
 
 @pytest.mark.parametrize("rho", [0.3, 1.0, 7.0])

@@ -196,15 +196,6 @@ def test_the_dense_model_has_no_rows():
     assert len(found) == 0 and tuple(found) == RESULTS
 
 
-def test_the_order_of_the_rows_does_not_matter():
-    images = images_of(LABELS, side=SIDE)
-    cut, dense = right(u=9), right(v=4)
-    order = np.random.default_rng(3).permutation(N)
-    one = degradation_gaps(arm_of(cut, dense=dense, images=images), "x")
-    two = degradation_gaps(arm_of(cut[order], dense=dense[order], images=images.iloc[order]), "x")
-    pd.testing.assert_frame_equal(one, two)
-
-
 def test_the_interval_covers():
     """40 worlds in which u loses .3 more than v: the interval holds it about as often as it
     says."""

@@ -373,7 +373,7 @@ def test_the_best_of_many_are_those_that_sorting_finds(draw):
     blocks = np.repeat(np.arange(3), [5, n - 10, 5])
     places = np.empty(n, dtype=int)
     places[np.lexsort((np.arange(n), -scores))] = np.arange(n)
-    for count in (5, 1000, n // 3, n // 2, n - 7, n):
+    for count in (5, n // 3, n - 7):
         expected = places < count
         if all(expected[blocks == block].any() for block in range(3)):
             np.testing.assert_array_equal(best(scores, count, blocks), expected)

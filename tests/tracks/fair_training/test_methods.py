@@ -40,7 +40,6 @@ from engine.tracks.fair_training.training.masked import (
     masked_weights_of,
 )
 from engine.tracks.fair_training.training.trainer import Trainer
-from tests.builders import assert_torch_stays_out
 from tests.classifiers.worlds import TwoConvs, tiny
 from tests.tracks.fair_training.jobs import (
     ITERATIONS,
@@ -508,11 +507,3 @@ def test_a_descent_to_one_sparsity_alone_cuts_the_same():
     """The smaller sparsity of a descent does not depend on what comes after it."""
     alone, both = trained("lottery", sparsities=SPARSITIES[:1])[0], once("lottery")[0]
     assert same_numbers(alone, both)
-
-
-def test_stating_what_to_do_does_not_load_torch():
-    assert_torch_stays_out(
-        "from engine.tracks.fair_training.methods.base import fair_methods",
-        "fair_methods()",
-        "import engine.tracks.fair_training.tradeoff",
-    )

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,13 @@ from engine.classifiers.groups import Arm, arm_difference
 from engine.classifiers.tables import differences_table, weights_table
 from engine.core.types import rng
 from engine.store.runs import Run, Store
-from tests.builders import options_of
+from engine.tracks.image_classifiers.request import ImageRequest
+from tests.builders import options_of, shared
 from tests.classifiers.made_up_images import (
     WIDTHS,
     ImageWorld,
     MadeArm,
+    asked,
     cost_row,
     draw_image_world,
     made_up_meta,
@@ -83,7 +84,7 @@ def make_run(folder: Path | str, run_id: str = "image-run", **options: Any) -> R
     )
 
 
-@cache
+@shared
 def _computed(
     options: tuple[tuple[str, Any], ...],
 ) -> tuple[ImageWorld, tuple[str, ...], Any, dict[str, pd.DataFrame]]:
@@ -221,14 +222,12 @@ def _meta(
     world: ImageWorld, arms: tuple[str, ...], groups: pd.DataFrame, notes: tuple[str, ...]
 ) -> dict[str, Any]:
     options = world.options
-    request = {
-        "track": "image_classifiers",
-        "methods": list(arms),
-        "pw": {},
-        "speedups": list(options["speedups"]),
-        "trials": options["trials"],
-        "retrain": {},
-        "loss_share": 40 * bool(options["loss_share"]),
-    }
+    request = ImageRequest(
+        **asked(world),
+        methods=arms,
+        speedups=options["speedups"],
+        trials=options["trials"],
+        loss_share=40 * bool(options["loss_share"]),
+    )
     model = {"units": "heads"} if options["heads"] else {}
     return made_up_meta(world, groups, notes, request, model, {})

@@ -52,7 +52,7 @@ def test_tables_leave_bytes_to_parquet(run, tmp_path):
     assert len(pd.read_csv(folder / "predictions.csv")) == len(run.table("predictions"))
 
 
-def test_the_report_knows_nothing_of_texts(run):
+def test_the_report_knows_nothing_of_texts(run, no_charts):
     page = report_html(run)
     said = ("What this cannot say", "stand-in", "images of one class only")
     assert all(text in page for text in (*said, run.meta["data"]["digest"]))
@@ -187,16 +187,3 @@ def test_a_checkpoint_that_cannot_be_written_says_why_and_leaves_nothing(real, t
             run, tmp_path / "out", ["checkpoint"], variant=TRIAL, base=str(folder / "other")
         )
     assert not (tmp_path / "out").exists()
-
-
-def test_the_command_line_tells_an_image_run(run):
-    from engine.report.summary import summary_of, summary_text
-
-    told = summary_of(run)
-    json.dumps(told, allow_nan=False)
-    assert told["track"] == "image_classifiers" and {"speedup", "loss", "group"} <= set(
-        told["results"][0]
-    )
-    text = summary_text(run)
-    for part in ("gender  (AUC gap", "taylor-16x", "1 trial predicts one class only", "“male” −"):
-        assert part in text

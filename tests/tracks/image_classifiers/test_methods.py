@@ -12,7 +12,6 @@ from engine.core.errors import RequestError
 from engine.surgery.filters.graph import filter_graph
 from engine.surgery.ranking import shares_within
 from engine.tracks.image_classifiers.methods.base import FilterJob, filter_method, filter_methods
-from tests.builders import assert_torch_stays_out
 from tests.classifiers.worlds import (
     SMALL,
     Tied,
@@ -241,14 +240,3 @@ def test_ranks_within_a_layer_by_hand():
 def test_an_unknown_method_names_the_known_ones():
     with pytest.raises(RequestError, match="Known: autobot, fpgm, magnitude, random, taylor"):
         filter_method("magic")
-
-
-def test_stating_what_to_do_does_not_load_torch():
-    assert_torch_stays_out(
-        "import engine.audit.tracks, engine.tracks.image_classifiers.experiments._base",
-        "from engine.tracks.image_classifiers.methods.base import filter_methods",
-        "filter_methods()",
-        "import engine.training.recipe, engine.surgery.record, engine.store.shards",
-        "import engine.tracks.image_classifiers.request, engine.audit.experiments",
-        "engine.audit.experiments.experiments()",
-    )

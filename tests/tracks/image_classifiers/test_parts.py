@@ -96,7 +96,14 @@ def test_an_unfinished_fit_never_runs_code(tmp_path):
     assert keep.load() is None and not (tmp_path / "ran").exists()
 
 
-def test_models_are_timed_in_turn_after_warming_up():
+@pytest.fixture
+def patient(monkeypatch):
+    """Timings as users get them."""
+    monkeypatch.setattr(measurements, "PATIENCE", 2.0)
+    monkeypatch.setattr(measurements, "LEAST", 5)
+
+
+def test_models_are_timed_in_turn_after_warming_up(patient):
     calls = []
     own, dense = paired_latency(
         lambda: calls.append("own"), lambda: calls.append("dense"), 3, "cpu"
@@ -115,7 +122,7 @@ def test_models_are_timed_in_turn_after_warming_up():
 @pytest.mark.parametrize(
     ("seconds", "calls", "counted"), [(0.01, 22, 9), (0.12, 18, 7), (5.0, 12, 5)]
 )
-def test_slow_models_are_timed_less_often(monkeypatch, seconds, calls, counted):
+def test_slow_models_are_timed_less_often(patient, monkeypatch, seconds, calls, counted):
     clock, seen = [0.0], []
     monkeypatch.setattr(measurements.time, "perf_counter", lambda: clock[0])
 

@@ -28,16 +28,8 @@ class Audited(NamedTuple):
         return Store(shutil.copytree(self.run.path.parents[1], folder))
 
 
-@pytest.fixture(scope="session", autouse=True)
-def few_timings():
-    """What a cut of twelve heads saves is no finding: it is timed a few times only."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("engine.tracks.language_models.measurements.cost.REPEATS", 2)
-        yield
-
-
 @pytest.fixture(scope="session")
-def audited(tmp_path_factory, few_timings) -> Audited:
+def audited(tmp_path_factory, quick_tests) -> Audited:
     """The usual request's audit, computed once for all files; nobody writes to it."""
     folder, seen = tmp_path_factory.mktemp("world"), []
     with pytest.MonkeyPatch.context() as patch:

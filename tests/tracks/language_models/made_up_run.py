@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import pandas as pd
 from engine.core.types import READINGS, rng
 from engine.store.runs import Run, Store
 from engine.tracks.language_models.request import AuditRequest
-from tests.builders import hash_of, options_of
+from tests.builders import hash_of, options_of, shared
 from tests.tracks.language_models.made_up_world import (
     DRAWS,
     GROUPS,
@@ -64,7 +63,7 @@ def make_run(folder: Path | str, run_id: str = "synthetic-run", **options: Any) 
     return Store(folder).write(run_id, _meta(replace(world, options=every)), tables)
 
 
-@cache
+@shared
 def _computed(options: tuple[tuple[str, Any], ...]) -> tuple[World, dict[str, pd.DataFrame]]:
     """World and tables of the run with these options."""
     world = draw_world(dict(options))

@@ -157,8 +157,11 @@ def test_other_files_in_the_target_are_kept(run, tmp_path):
 
 
 def test_a_figure_page_works_offline_and_offers_no_upload(run):
+    """plotly takes keys out of the config it is given: the shared one stays."""
+    before = dict(CONFIG)
     page = figures.figure_html(who_pays(run, Choice("fasp", "gender_and_sex", 0.2))).decode()
     assert '"showSendToCloud": false' in page and "<script src" not in page and "Who pays?" in page
+    assert before == CONFIG and before["plotlyServerURL"] == ""
 
 
 def test_images_without_a_browser_say_what_to_do(run, monkeypatch, tmp_path):
@@ -224,13 +227,6 @@ def _for_tiny_model(run, folder, weight_hash=None):
         "weight_hash": weight_hash or info.weight_hash,
     }
     return Store(folder).write("tiny", {**meta, "request": request, "model": model}, tables)
-
-
-def test_writing_a_figure_leaves_the_shared_settings_alone(run):
-    """plotly takes keys out of the config it is given."""
-    before = dict(CONFIG)
-    figures.figure_html(who_pays(run, Choice("fasp", "gender_and_sex", 0.2)))
-    assert before == CONFIG and before["plotlyServerURL"] == ""
 
 
 def test_two_names_do_not_become_one_file():

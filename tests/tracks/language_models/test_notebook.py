@@ -42,9 +42,7 @@ def test_importing_the_engine_loads_nothing_and_its_names_load_no_torch():
     assert in_its_own_process(code).split() == ["False", "False", "True", "False"]
 
 
-@pytest.mark.parametrize(
-    "first", ["import engine.audit.jobs", "import engine", "from engine import audit"]
-)
+@pytest.mark.parametrize("first", ["import engine.audit.jobs", "from engine import audit"])
 def test_audit_can_be_called_whatever_was_imported_before(first):
     code = (
         f"{first}\nimport engine\n"

@@ -13,7 +13,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,6 +28,7 @@ from engine.tracks.text_classifiers.arms import ArmLevel, Finished, TextArm, den
 from engine.tracks.text_classifiers.context import TextContext, TextSettings, TextShard
 from engine.tracks.text_classifiers.importance import agreement_table
 from engine.tracks.text_classifiers.procedures import Iteration, procedure_named
+from engine.tracks.text_classifiers.request import TextRequest
 from engine.tracks.text_classifiers.tables import (
     Measures,
     iteration_scores,
@@ -39,7 +40,7 @@ from engine.tracks.text_classifiers.tables import (
     ticket_tables,
     variants_table,
 )
-from tests.builders import hash_of, options_of
+from tests.builders import hash_of, options_of, shared
 from tests.tracks.text_classifiers.made_up_world import (
     CONSTANT,
     HEADS,
@@ -178,7 +179,7 @@ class MadeUp(TextContext):
             before = cut
 
 
-@cache
+@shared
 def _computed(
     options: tuple[tuple[str, Any], ...],
 ) -> tuple[TextWorld, tuple[str, ...], dict[str, pd.DataFrame]]:
@@ -339,31 +340,21 @@ def _meta(world: TextWorld, groups: pd.DataFrame, notes: tuple[str, ...]) -> dic
     dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "accuracy")]
     stand_in = "Generated remarks about invented people: a stand-in for texts that people wrote."
     pretrained = hash_of("pretrained") if options["pretrained"] else None
-    request = {
-        "track": "text_classifiers",
-        "model": "demo-bert",
-        "pretrained": "demo-bert/pretrained" if pretrained else None,
-        "data": "remarks",
-        "text": None,
-        "text_b": None,
-        "target": None,
-        "axes": list(world.axes),
-        "methods": world.arms,
-        "sparsities": list(options["sparsities"]),
-        "step": 0.25,
-        "trials": options["trials"],
-        "first_seed": 0,
-        "retune": bool(pretrained),
-        "tune": {"epochs": 3, "rate": 2e-5, "batch": 32},
-        "score_settings": {},
-        "score_texts": 80,
-        "max_length": 64,
-        "max_texts": None,
-        "keep_weights": "first",
-        "title": "",
-        "device": "cpu",
-        "restart": False,
-    }
+    request = TextRequest(
+        model="demo-bert",
+        pretrained="demo-bert/pretrained" if pretrained else None,
+        data="remarks",
+        axes=world.axes,
+        methods=tuple(world.arms),
+        sparsities=options["sparsities"],
+        step=0.25,
+        trials=options["trials"],
+        retune=bool(pretrained),
+        tune={"epochs": 3, "rate": 2e-5, "batch": 32},
+        score_texts=80,
+        max_length=64,
+        device="cpu",
+    )
     model = {
         "name": "synthetic-bert",
         "model_type": "bert",
@@ -394,7 +385,7 @@ def _meta(world: TextWorld, groups: pd.DataFrame, notes: tuple[str, ...]) -> dic
         "track": "text_classifiers",
         "created": options["created"],
         "title": options["title"],
-        "request": request,
+        "request": request.to_dict(),
         "model": model,
         "data": data,
         "provenance": {

@@ -51,30 +51,6 @@ def dense_of(texts, scores) -> pd.DataFrame:
     return measure.dense_arm.pooled("dense")
 
 
-def both(table, group) -> list[float]:
-    """BPSN and BNSP of a group."""
-    return [cell(table, group, metric)["value"] for metric in BORKAN]
-
-
-def test_by_hand():
-    # Group u: its harmless texts score .6 and .8, above one of the two positives of v (.7): 2 of 4
-    # pairs are won by .9, 1 by .7 over .6. Its positives score .2 and .5 against the negatives .1
-    # and .3 of v.
-    texts = frame([0, 0, 1, 1, 1, 1, 0, 0], list("uuuuvvvv"))
-    found = dense_of(texts, [0.6, 0.8, 0.2, 0.5, 0.9, 0.7, 0.1, 0.3])
-    assert both(found, "u") == [0.75, 0.75]  # of BNSP .5 beats both, .2 beats .1
-    # With two groups, the one's BPSN is the other's BNSP.
-    assert both(found, "v") == [0.75, 0.75]
-    assert (dense_of(texts, [0.5] * 8)["value"] == 0.5).all()
-
-
-def test_bpsn_and_bnsp_are_not_exchanged():
-    # The model takes harmless texts of u for insults, and nothing else goes wrong.
-    texts = frame([0, 0, 1, 1, 0, 1, 0, 1], list("uuuuvvvv"))
-    table = dense_of(texts, [0.8, 0.8, 0.9, 0.9, 0.1, 0.7, 0.1, 0.7])
-    assert both(table, "u") == [0.0, 1.0] and both(table, "v") == [1.0, 0.0]
-
-
 def test_values_and_changes_are_those_of_plain_subsets():
     texts = world()
     dense, cut = guesses(texts), guesses(texts, 1, 0.6)

@@ -3,8 +3,6 @@ hand."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from functools import cache
 
@@ -27,7 +25,6 @@ from engine.tracks.text_classifiers.scores.base import (
     settings_of,
     unit_values,
 )
-from tests.places import ROOT
 from tests.tiny import text, tiny_text_classifier
 
 LAYERS, HEADS, UNITS = 3, 4, 12
@@ -214,14 +211,6 @@ def test_damaged_weights_are_never_a_score(name):
             scored(name, clf)
 
 
-def test_stating_what_there_is_loads_no_torch():
-    code = (
-        "import sys; from engine.tracks.text_classifiers.scores.base import head_importances; "
-        "head_importances(); sys.exit('torch' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
-
-
 def test_an_unknown_score_is_named_with_the_known_ones():
     with pytest.raises(
         RequestError, match="abs_corr, attribution_mass, conductance, deep_lift, fixed_class"
@@ -360,11 +349,6 @@ def test_magnitude_is_the_norm_of_the_heads_own_weights():
     )
     total += float(own.output.dense.weight[:, rows].square().sum())
     assert found[1 * HEADS + 1] == pytest.approx(np.sqrt(total), rel=1e-5)
-
-
-def test_random_numbers_stay_with_their_heads_while_others_are_cut():
-    small = scored("random", cut(whole(), MASK))
-    assert np.array_equal(small.per_text[0, KEPT], plain("random").per_text[0, KEPT])
 
 
 def test_a_value_is_the_mean_over_texts_with_a_bootstrap_interval():

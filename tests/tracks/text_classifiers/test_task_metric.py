@@ -41,23 +41,6 @@ def test_one_trial_equals_sklearn(k, seed):
     )
 
 
-def test_by_hand_and_at_the_ends():
-    # 2 true positives, 1 false negative, 1 false positive, 4 true negatives: (2*4 - 1*1) /
-    # sqrt(3*3*5*5) = 7/15.
-    labels = np.array([1, 1, 1, 0, 0, 0, 0, 0])
-    said = np.array([1, 1, 0, 1, 0, 0, 0, 0])
-    p = np.eye(2)[said]
-    assert (
-        task_metric("matthews", p, labels) == pytest.approx(7 / 15)
-        and task_metric("accuracy", p, labels) == 0.75
-    )
-    assert task_metric("matthews", np.eye(2)[labels], labels) == 1.0
-    assert task_metric("matthews", np.eye(2)[1 - labels], labels) == -1.0
-    assert (
-        task_metric("matthews", np.eye(2)[[1] * 8], labels) == 0.0
-    )  # one class only: 0 by definition, as in sklearn
-
-
 def test_unknown_metrics_and_labels():
     with pytest.raises(RequestError, match="accuracy, matthews"):
         task_metric("f1", np.eye(2), [0, 1])
