@@ -76,7 +76,7 @@ def _escaped(field: Field, value: str) -> str:
     return plain(_named(field, value))
 
 
-def _keyed(key: str, options: Sequence[str | None]) -> str:
+def _keyed(key: str, options: Sequence[str]) -> str:
     """Other data has other options, or another usual one, so what was chosen of these is not
     carried over."""
     return state.key_of(key, digest_of(list(options))[:8])
@@ -120,7 +120,8 @@ def _source(field: Field, key: str, values: Values, _: list[Fault]) -> str | Non
         return _expanded(_typed(field, key)) or (None if field.optional else "")
     offer = field.offered(values)
     more = {"accept_new_options": True, "placeholder": field.placeholder or None}
-    typed = _picked(field, key, offer.options, offer.usual, None, **more)
+    named = _keyed(key, [str(offer.usual)])
+    typed = _picked(field, named, offer.options, offer.usual, None, **more)
     uploaded = _uploaded(field, key, "Or a file of your own") if field.upload else None
     return uploaded or _expanded((typed or "").strip())
 
