@@ -77,8 +77,7 @@ def _escaped(field: Field, value: str) -> str:
 
 
 def _keyed(key: str, options: Sequence[str]) -> str:
-    """Other data has other options, or another usual one, so what was chosen of these is not
-    carried over."""
+    """Other data has other options, so what was chosen of these is not carried over."""
     return state.key_of(key, digest_of(list(options))[:8])
 
 
@@ -120,7 +119,8 @@ def _source(field: Field, key: str, values: Values, _: list[Fault]) -> str | Non
         return _expanded(_typed(field, key)) or (None if field.optional else "")
     offer = field.offered(values)
     more = {"accept_new_options": True, "placeholder": field.placeholder or None}
-    named = _keyed(key, [str(offer.usual)])
+    other = offer.usual in offer.options[1:]  # what is usual follows from other fields
+    named = _keyed(key, [offer.usual]) if other else key
     typed = _picked(field, named, offer.options, offer.usual, None, **more)
     uploaded = _uploaded(field, key, "Or a file of your own") if field.upload else None
     return uploaded or _expanded((typed or "").strip())

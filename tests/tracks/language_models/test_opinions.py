@@ -117,7 +117,7 @@ def test_a_judge_that_sees_the_opposite_is_said_beside_the_change(audited, store
     found = disagreement(run, CHOICE, variant)
     assert (
         found.startswith("The judges do not all see the same")
-        and "another sees it rise (+0.300" in found
+        and "Another sees it rise (+0.300" in found
     )
     assert "not on religion" in judges(run, CHOICE).answer
 
