@@ -52,8 +52,9 @@ test test-slow: export OMP_NUM_THREADS = 1
 # Files begin in the order of tests/conftest.py, the longest first; xdist would take those of most tests first. Style and
 # types are looked at beside them: where nothing is cached, types take one core for a minute. In a new clone one process
 # compiles the tests before three need them.
+LINT := $(MAKE) --no-print-directory lint
 test: .venv/ready-dev
-	$(MAKE) --no-print-directory lint & lint=$$!; \
+	$(LINT) & lint=$$!; \
 	test -d tests/__pycache__ || $(BIN)/python -m pytest --collect-only -qq > /dev/null 2>&1; \
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder; tests=$$?; \
 	wait $$lint || { echo "make lint: a fault, told above"; exit 1; }; exit $$tests

@@ -85,7 +85,7 @@ def list_judges() -> list[Entry]:
 
 def is_toy(model: str) -> bool:
     """Whether a name leads into assets/, to a model that knows a toy's words only."""
-    return ASSETS in Path(resolve(model)).parents
+    return ASSETS in Path(resolve(model)).absolute().parents
 
 
 def judge_for(model: str) -> str:

@@ -164,10 +164,9 @@ _TOLD: Mapping[str, Callable[[View], Step]] = {
 
 def _measured(view: View, about: str = "harm") -> str:
     """n of what is told, and what the bars are; those of what is saved are no intervals."""
-    if about == "cost":
-        return ""
     row = view.row(view.reading.quality) if about == "quality" else view.harm
-    return f"{phrasing.sentence(lookup.measured_on(view.run, row))}. Bars: 95 % intervals."
+    bars = [] if about == "cost" else ["bars: 95 % intervals"]
+    return phrasing.sentences([lookup.measured_on(view.run, row), *bars])
 
 
 def _named(name: str) -> str:

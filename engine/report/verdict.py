@@ -180,7 +180,7 @@ def advised(run: Run, accepted: Mapping[str, float]) -> list[dict[str, Any]]:
     """Advice on every variant that has some: its name, the answer, the sentences, and the losses
     with one-sided bounds. accepted: tolerances of a Choice."""
     found = []
-    for name in map(str, lookup.named(run)["variant"]):
+    for name in map(str, lookup.reported(run)["variant"]):
         choice = default_choice(run, variant=name).accepting(**accepted)
         if (one := advice(run, choice)).answer:
             costs = [loss.to_dict() for loss in losses(run, choice)]

@@ -16,7 +16,7 @@ from engine.report import in_words, story
 from engine.report.charts import lookup
 from engine.report.contents import default_choice
 from engine.report.tracks import track_of
-from engine.report.verdict import sentence, verdict
+from engine.report.verdict import advised, sentence, verdict
 from engine.store.runs import EMBEDDED, Store
 
 RUNS = Store(EMBEDDED).ids()
@@ -124,6 +124,14 @@ def test_the_first_sentence_names_every_clear_change_and_nothing_unclear(run_id)
 def _at(run_id: str, axis: str, method: str, level: float) -> str:
     run = Store(EMBEDDED).open(run_id)
     return verdict(run, replace(default_choice(run, axis), method=method, level=level)).sentence
+
+
+@pytest.mark.parametrize("run_id", RUNS)
+def test_every_reported_cut_is_advised_on(run_id):
+    run = Store(EMBEDDED).open(run_id)
+    names = lookup.reported(run)["variant"]
+    cuts = set(names[~names.str.startswith("dense")])
+    assert {row["variant"] for row in advised(run, {})} == cuts
 
 
 @pytest.mark.parametrize("run_id", RUNS)

@@ -29,7 +29,7 @@ COLUMNS = (
     "group n value_dense low_dense high_dense value low high delta delta_low delta_high verdict"
 )
 
-ALONE = "Intervals are of one group each; a clear change allows for all groups."
+ALONE = "Intervals are of one group each; a clear change allows for all judged groups."
 Moved = Callable[[str, bool], str]
 """(subgroups, are there several) -> the start of a sentence about subgroups that moved one way."""
 
@@ -263,7 +263,7 @@ def levelling_down(run: Run, choice: Choice) -> Panel:
     table = table.assign(before=table["value"] - table["delta"])
     more = (
         f"The worst-off and best-off groups are those of the {view.track.nouns.whole}, so part of "
-        f"a change towards the middle is chance. {ALONE}"
+        "a change towards the middle is chance."
     )
     # n of the ends may count something else
     note = lookup.caveat(run, view.row(view.reading.gap), more=more)

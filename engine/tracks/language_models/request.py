@@ -636,6 +636,8 @@ class PromptPlan(Plan):
                     self.judge.name, " and ".join(self.judge.made_for), self.model.name
                 )
             )
+        if self.request.prompts is None and not catalog.is_toy(self.request.model):
+            found.append(words.invented_prompts(self.model.name))
         found += [*self.cut, *self.of_model]
         found += [
             f"{words.visible(one.name)}: {note}" for one in self.against for note in one.notes

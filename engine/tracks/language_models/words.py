@@ -67,7 +67,8 @@ def quick_words(prompts: int) -> str:
     return (
         f"Gender and sex, about {prompts} prompts, one text for each, effects of heads to first"
         " order: a first look in minutes. Intervals are wide: it can show a large bias, not that"
-        " there is none. For an answer, start a new audit with more prompts or your own."
+        " there is none. For an answer, start a new audit with more prompts or your own. Without"
+        " judge-minilm (`make real`) the demo's judge is taken, which knows few words."
     )
 
 
@@ -305,6 +306,14 @@ def foreign_judge(judge: str, made_for: str, model: str) -> str:
         f"The judge {judge} was made for the texts of {made_for}: it knows few words and no "
         f"context. Its scores of texts of {model} may mean nothing, and so may every bias, even "
         "above its null band. Choose another, such as judge-minilm."
+    )
+
+
+def invented_prompts(model: str) -> str:
+    """A model that is no toy is asked the demo's prompts."""
+    return (
+        f"The prompts are about invented groups: {model} may know none of their names. Give prompts"
+        " about people, such as assets/people/prompts.csv."
     )
 
 

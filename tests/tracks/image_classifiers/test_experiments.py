@@ -96,6 +96,9 @@ def test_on_the_papers_data_the_papers_model_and_numbers_are_used(tmp_path):
     (request,) = AUDITS["cifar10"].requests(ExperimentAsk(data=str(tmp_path)))
     preset = PAPER["cifar10", "resnet56"]
     assert preset.request().items() <= vars(request).items() and request.train == preset.train
+    assert request.train["steps"] == [100, 150, 175] and request.retrain["epochs"] == 200
+    autobot = {"rate": 0.7, "batch": 128, "iterations": 200, "beta": 5.3}
+    assert request.method_settings["autobot"] == autobot
     (other,) = AUDITS["cifar10"].requests(
         ExperimentAsk(data=str(tmp_path), model="efficientnet_v2_s")
     )

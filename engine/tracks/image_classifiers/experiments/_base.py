@@ -489,7 +489,8 @@ def by_the_loss(run: Run) -> Iterator[Finding]:
     for metric, what in {"auc": "change", "auc_gap": "change of the gap of AUC"}.items():
         for row in where(table, metric=metric).to_dict("records"):
             arm = f"{row['base']}, {row['loss']}, {row['speedup']:g}x"
-            said = f"{what} by the loss, {arm}, {row['group'] or 'all images'}"
+            whom = f", {row['group'] or 'all images'}" if metric == "auc" else ""
+            said = f"{what} by the loss, {arm}{whom}"
             yield finding(said, row, row["n_trials"])
 
 
