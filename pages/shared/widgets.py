@@ -120,7 +120,7 @@ def _source(field: Field, key: str, values: Values, _: list[Fault]) -> str | Non
     offer = field.offered(values)
     more = {"accept_new_options": True, "placeholder": field.placeholder or None}
     other = offer.usual in offer.options[1:]  # what is usual follows from other fields
-    named = _keyed(key, [offer.usual]) if other else key
+    named = _keyed(key, [str(offer.usual)]) if other else key
     typed = _picked(field, named, offer.options, offer.usual, None, **more)
     uploaded = _uploaded(field, key, "Or a file of your own") if field.upload else None
     return uploaded or _expanded((typed or "").strip())

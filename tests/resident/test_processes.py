@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import threading
+import time
 
 import pytest
 
@@ -92,6 +93,8 @@ def test_the_real_engine_checks_a_request_and_ends_when_told(real, store):
     with pytest.raises(RequestError, match="'job-0' is not in the store"):
         ask("start", {"job_id": "job-0"}, store)
     found = status(store)
-    assert found["pid"] == real["pid"] and found["answering"] == [] and found["current"]
+    assert found["pid"] == real["pid"] and found["current"]
+    # An answer is read a moment before its place is free.
+    assert any(not status(store)["answering"] or time.sleep(0.1) for _ in range(50))
     assert stop(store) and not status(store)["running"]
     assert client.last_words(place_of(store).log) == ""
