@@ -15,7 +15,7 @@ import pandas as pd
 from engine.core import words
 from engine.core.types import Values
 from engine.report import phrasing
-from engine.report.charts.panel import plain
+from engine.report.charts.panel import wrapped
 
 Said = Callable[[Any], Any]
 
@@ -177,6 +177,10 @@ def readable(table: pd.DataFrame, columns: str, **own: str | Said) -> pd.DataFra
     return pd.DataFrame(shown, index=table.index)
 
 
+WIDE = 44
+"""Letters of a hover's line that a small chart has room for."""
+
+
 def hovers(table: pd.DataFrame, columns: str, **own: str | Said) -> list[str]:
     """A text per row for a chart's points: the first column bold, then a line for each that is
     known; a value with its interval, where the table has one.
@@ -195,7 +199,7 @@ def _line(row: Values, name: str, own: str | Said | None) -> str:
     value, said = row.get(name), own if callable(own) else NAMES.get(name, str)
     is_known = value is not None and value == value
     if callable(own) or isinstance(value, str):
-        return plain(str(said(value))) if is_known else ""
+        return wrapped(str(said(value)), WIDE) if is_known and value != "" else ""
     how, title = UNITS.get(name, _number), own or title_of(name)
     ends = [row.get(end, math.nan) for end in ends_of(row, name)]
     span = " to ".join(map(how, ends)) if all(map(math.isfinite, ends)) else ""

@@ -19,7 +19,7 @@ from engine.report.charts.headline import ends_said
 from engine.report.charts.kinds import add_series, dots, row_names, silent
 from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
-from engine.report.schema import readable
+from engine.report.schema import WIDE, readable
 from engine.report.tracks import Measure, track_of
 from engine.store.runs import Run
 
@@ -219,10 +219,10 @@ def _label(choice: Choice, row: Values) -> str:
 
 def _hover(run: Run, about: ByGroup, row: Values, suffix: str, name: str) -> str:
     measure, n = about.measure, f"{row['n']:.0f} {about.items or track_of(run).nouns.items}"
-    value = measure.with_interval(row, suffix)
-    text = f"<b>{plain(words.group_name(row['group']))}</b>, {n}<br>{name}: {value}"
+    said = wrapped(f"{name}: {measure.with_interval(row, suffix)}", WIDE)
+    text = f"<b>{plain(words.group_name(row['group']))}</b>, {n}<br>{said}"
     if not suffix and math.isfinite(row["delta"]):
-        text += f"<br>change {measure.change(row)}"
+        text += f"<br>{wrapped(f'change {measure.change(row)}', WIDE)}"
     return text + (f"<br>{row['verdict']}: no verdict" if row["verdict"] else "")
 
 
