@@ -167,7 +167,8 @@ def advice(run: Run, choice: Choice) -> Advice:
         said = f"Not enough data: {_open(view, told, len(found))}"
     elif gained:
         told = [loss for loss in found if loss.is_above(len(found))]
-        said = f"Leave it: {_costs(view, told, '{}s by more than {}')} In return it {phrasing.listing(gained)}."
+        gains = phrasing.listing(gained)
+        said = f"Leave it: {_costs(view, told, '{}s by more than {}')} In return it {gains}."
     else:
         told, said = (
             [],
