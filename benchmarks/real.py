@@ -21,6 +21,7 @@ import pandas as pd
 import torch
 
 from benchmarks.report import Measure, parser, show
+from engine.audit.tracks import request_from
 from engine.core.errors import PruneAuditError
 from engine.core.types import Decoding, Hooks, at_level
 from engine.data.prompts.load import load_prompts
@@ -31,7 +32,7 @@ from engine.report import phrasing
 from engine.report.bundle import export_run
 from engine.report.charts import lookup
 from engine.store.runs import Run, Store
-from engine.tracks.language_models.request import AuditRequest
+from engine.tracks.language_models.request import AuditRequest, quick_request
 from engine.tracks.language_models.run import run_audit, scores_only
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -156,6 +157,14 @@ def worse(run: Run) -> list[Measure]:
     return [Measure("share of random 20 % cuts said to read text worse", share, "", 1.0, True)]
 
 
+def quick(world: World) -> list[Measure]:
+    """The quick audit, from the model's name to its tables, in an empty store, by the clock."""
+    request = request_from(quick_request(world.request.model))
+    start = time.perf_counter()
+    run_audit(request, Store(Path(tempfile.mkdtemp(dir=world.folder))))
+    return [Measure("quick audit, from name to tables", time.perf_counter() - start, "s", 180)]
+
+
 def drawing(world: World) -> list[Measure]:
     """Tokens drawn a second, both ways in turn, twice."""
     decoding = Decoding(max_new_tokens=NEW)
@@ -232,7 +241,7 @@ def _ratio(name: str, value: float, bar: float) -> Measure:
     return Measure(f"{name}: time over plain drawing, judging, reading", value, "x", bar)
 
 
-ROWS = {row.__name__: row for row in (drawing, compressions, cuts, formats, large)}
+ROWS = {row.__name__: row for row in (quick, drawing, compressions, cuts, formats, large)}
 SHAPE: dict[str, Any] = {"num_hidden_layers": 32, "num_attention_heads": 32, "hidden_size": 4096}
 SHAPE |= {"num_key_value_heads": 32, "intermediate_size": 11008, "max_position_embeddings": 2048}
 

@@ -46,7 +46,8 @@ def page() -> None:
         max_selections=4,
     )
     if unlike := len(every) - len(others):
-        st.caption(f"Not offered, because they measure something else: {unlike}.")
+        left = phrasing.count(unlike, "audit")
+        st.caption(f"Left out, because they measure something else: {left}.")
     if picked:
         _draw([run, *map(cache.open_run, picked)], choice)
     else:

@@ -95,9 +95,8 @@ def _who_pays(view: View) -> Step:
     it."""
     if view.is_dense:
         return _problem(view, "who_pays")
-    (sentence, measure), reading = verdict.sentence(view), view.reading
-    about = {reading.harm.metric: "harm", reading.quality.metric: "quality"}
-    name = about.get(measure.metric, "group")
+    sentence, measure = verdict.sentence(view)
+    name = verdict.about_of(view, measure)
     return Step("who_pays", sentence, _picture(view, name), _measured(view, name))
 
 

@@ -157,21 +157,23 @@ def advice(run: Run, choice: Choice) -> Advice:
     closed, found = _closed(view), losses(run, choice)
     gained = [*closed, *savings(run, view.variant)]
     answer = decide(found, bool(gained))
-    gains = phrasing.listing(gained)
+    about = "harm"
     if answer == TAKE:
-        told, said = [], f"Take it: it {gains}. {_ruled_out(view)}"
+        taken, worse = _taken(view, gained)
+        about = about_of(view, worse) if worse else about if closed else "cost"
+        told, said = [], f"{taken} {_ruled_out(view)}"
     elif answer == MORE:
         told = [loss for loss in found if not loss.is_below]
         said = f"Not enough data: {_open(view, told, len(found))}"
     elif gained:
         told = [loss for loss in found if loss.is_above(len(found))]
+        gains = phrasing.listing(gained)
         said = f"Leave it: {_costs(view, told, '{}s by more than {}')} In return it {gains}."
     else:
         told, said = (
             [],
             "Leave it: no gain is shown in the gap between groups, in size or in speed.",
         )
-    about = "cost" if answer == TAKE and not closed else "harm"
     groups = any(loss.group for loss in told)
     return Advice(answer, said, "group" if groups else "quality" if told else about)
 
@@ -197,6 +199,25 @@ def tolerances_said(run: Run, choice: Choice) -> tuple[str, dict[str, str]]:
     titles = f"In {group.name}, any group", f"Share of {quality.name}"
     fields = ("tolerance", "quality_tolerance")
     return f"Accepted losses: {said}", dict(zip(fields, titles, strict=True))
+
+
+def about_of(view: View, measure: Measure) -> str:
+    """Which chart shows a measure, as `Advice.about` names it."""
+    names = {view.reading.harm.metric: "harm", view.reading.quality.metric: "quality"}
+    return names.get(measure.metric, "group")
+
+
+def _taken(view: View, gained: Sequence[str]) -> tuple[str, Measure | None]:
+    """What clearly gets worse, if by less than is accepted, before what is gained: as much of that
+    as a sentence holds. And the measure that is named first of what got worse."""
+    moves, harm = (changes(view), moved(view)), f"the {view.reading.harm.name}"
+    worse = _side(view, moves, True, harm, 1, NAMED)
+    but = f"{in_words.verbs([phrase for *_, phrase in worse])}, but " if worse else ""
+    for most in range(len(gained), 0, -1):
+        said = f"Take it: it {but}{phrasing.listing(gained[:most])}."
+        if in_words.length(said) <= LONGEST:
+            break
+    return said, worse[0][1] if worse else None
 
 
 def _ruled_out(view: View) -> str:

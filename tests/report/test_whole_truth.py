@@ -16,7 +16,7 @@ from engine.report import in_words, story
 from engine.report.charts import lookup
 from engine.report.contents import default_choice
 from engine.report.tracks import track_of
-from engine.report.verdict import advised, sentence, verdict
+from engine.report.verdict import TAKE, advised, sentence, verdict
 from engine.store.runs import EMBEDDED, Store
 
 RUNS = Store(EMBEDDED).ids()
@@ -127,11 +127,17 @@ def _at(run_id: str, axis: str, method: str, level: float) -> str:
 
 
 @pytest.mark.parametrize("run_id", RUNS)
-def test_every_reported_cut_is_advised_on(run_id):
+def test_every_reported_cut_is_advised_on_and_none_is_taken_without_its_harms(run_id):
     run = Store(EMBEDDED).open(run_id)
     names = lookup.reported(run)["variant"]
     cuts = set(names[~names.str.startswith("dense")])
-    assert {row["variant"] for row in advised(run, {})} == cuts
+    found = {row["variant"]: row for row in advised(run, {})}
+    assert set(found) == cuts
+    for name in (name for name, row in found.items() if row["answer"] == TAKE):
+        choice, first = default_choice(run, variant=name), found[name]["said"].partition(". ")[0]
+        harms = [one for one in _expected(run, choice, name) if one[2]]
+        told = [*_told(run, choice, name, first.rpartition(", but ")[0])]
+        assert set(told) == set(harms) and in_words.length(first) <= 25, first
 
 
 @pytest.mark.parametrize("run_id", RUNS)

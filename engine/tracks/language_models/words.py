@@ -67,8 +67,8 @@ def quick_words(prompts: int) -> str:
     return (
         f"Gender and sex, about {prompts} prompts, one text for each, effects of heads to first"
         " order: a first look in minutes. Intervals are wide: it can show a large bias, not that"
-        " there is none. For an answer, start a new audit with more prompts or your own. Without"
-        " judge-minilm (`make real`) the demo's judge is taken, which knows few words."
+        " there is none. For an answer, start a new audit with more prompts or your own. The"
+        " demo's judge, which knows few words, stands in where judge-minilm is not installed."
     )
 
 

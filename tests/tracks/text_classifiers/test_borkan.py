@@ -1,4 +1,4 @@
-"""BPSN and BNSP AUC: by hand, on plain subsets with sklearn, and on the same redrawn texts as the
+"""BPSN and BNSP AUC: on plain subsets with sklearn, and on the same redrawn texts as the
 other numbers."""
 
 import numpy as np

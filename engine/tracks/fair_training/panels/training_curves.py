@@ -492,5 +492,5 @@ def _path_answer(table: pd.DataFrame, others: list[str]) -> tuple[str, str]:
     of = phrasing.count(len(others), "straight line")
     return (
         f"On the {of} from {words.method_name(START)}, {found}.",
-        f"From a loss of {start}: {phrasing.sentences(parts)}",
+        f"The loss begins at {start}. {phrasing.sentences(parts)}",
     )
