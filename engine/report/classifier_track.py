@@ -218,16 +218,16 @@ def harm(run: Run, choice: Choice) -> str:
 
 
 def unlearned(run: Run) -> str:
-    """AUC of a guess is one half, whatever the mix of classes is."""
-    row = lookup.result(run, "dense", "auc")
-    if row is None or not math.isfinite(row["value"]):
-        return ""
-    if (row["low"] if math.isfinite(row["low"]) else row["value"]) > 0.5:
-        return ""
-    return (
-        f"The {track_of(run).nouns.whole} could be guessing (AUC {in_words.short(row['value'])}): "
-        "no verdict is given on any cut of it."
-    )
+    """Of a model that may be guessing, or answers one class only in every trial. AUC of a guess is
+    one half, whatever the mix of classes is."""
+    nouns, variants = track_of(run).nouns, lookup.named(run)
+    row, found = lookup.result(run, "dense", "auc"), ""
+    own = variants[(variants["variant"] == "dense") | (variants["pooled"] == "dense")]
+    if row and (row["low"] if math.isfinite(row["low"]) else row["value"]) <= 0.5:
+        found = f"could be guessing (AUC {in_words.short(row['value'])})"
+    elif own["degenerate"].iloc[0] >= max(1, len(own) - 1):
+        found = f"predicts one class for every {nouns.item}"
+    return found and f"The {nouns.whole} {found}: no verdict is given on any cut of it."
 
 
 def more(run: Run, choice: Choice, variant: Values) -> str:
