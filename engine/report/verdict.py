@@ -280,7 +280,7 @@ def _closed(view: View) -> list[str]:
         return []
     if not is_closed(view.reading.harm, row):
         return []
-    return [f"lowers {view.track.telling.harm(view.run, view.choice)}"]
+    return [f"lowers the {view.reading.harm.name}"]
 
 
 def is_closed(measure: Measure, row: Values) -> bool:
