@@ -89,7 +89,8 @@ def data(run: Run) -> str:
 
 
 def reading_of(items: str, name: str, metric: str = "") -> Reading:
-    """A metric (`name` over all items, `metric` or the same per group), and its gap as the harm."""
+    """A metric (`name` over all items, `metric` or the same per group), and its gap as the harm.
+    AUC sees only in which order items are ranked, so accuracy is told beside it."""
     measure = partial(Measure, few=items)
     gap = measure(f"{metric or name}_gap")
     return Reading(
@@ -100,6 +101,7 @@ def reading_of(items: str, name: str, metric: str = "") -> Reading:
         best=measure(f"best_{metric or name}", names_group=True),
         quality=measure(name, per_axis=False),
         group=measure(metric or name),
+        also="accuracy" if name == "auc" else "",
     )
 
 
