@@ -408,7 +408,7 @@ def _marked(view: View, text: str) -> str:
 def _audited(view: View) -> str:
     """The model, its size where it is known, and the groups that are compared."""
     name, size = view.run.model["name"], view.run.model.get("parameters")
-    parts = [in_words.model(str(name)), f"{in_words.millions(size)} parameters" if size else ""]
+    parts = [words.model_name(str(name)), f"{in_words.millions(size)} parameters" if size else ""]
     groups = view.track.telling.groups(view.run, view.choice.measured)
     return "; ".join(filter(None, (", ".join(filter(None, parts)), groups)))
 

@@ -56,7 +56,7 @@ def subject_line(run: cache.KeptRun | None) -> None:
 
 def _model(name: str) -> str:
     """A model's name as HTML; of a path its last part, the whole on pointing at it."""
-    return f'<strong title="{escaped(name)}">{escaped(in_words.model(name))}</strong>'
+    return f'<strong title="{escaped(name)}">{escaped(words.model_name(name))}</strong>'
 
 
 @st.dialog("Which model?", width="large")
