@@ -14,7 +14,7 @@ from engine.audit import tracks as entries
 from engine.core import words
 from engine.core.errors import PruneAuditError
 from engine.core.files import ASSETS
-from engine.report import in_words, story
+from engine.report import story
 from engine.report.charts.thumbnail import thumbnail
 from engine.report.contents import default_choice
 from engine.report.tracks import track_of, tracks
