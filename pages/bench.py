@@ -162,7 +162,7 @@ def _list(desk: Desk) -> None:
 
 def _layers(desk: Desk, rows: Sequence[Row]) -> None:
     """A slider per layer: so many of its units off, those that come first in its order."""
-    with st.expander("How many of each layer", expanded=True):
+    with st.expander("How many of each layer", expanded=len(rows) <= 16):
         st.caption(plain(desk.bench.ordered(desk.run, desk.choice)))
         sides = st.columns(2, gap="medium")
         for place, row in enumerate(rows):

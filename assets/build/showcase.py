@@ -2,8 +2,9 @@
 
     python -m assets.build.showcase --corpus wikitext-2-test.txt --validation-corpus wikitext-2-valid.txt
     python -m assets.build.showcase --hatecheck hatecheck/test_suite_cases.csv --davidson davidson/labeled_data.csv
+    python -m assets.build.showcase --cifar10 FOLDER --weights resnet56-4bfd9763.th
 
-`make real` installs the models; the texts are one's own. Only figures and the model's own texts are kept: places on
+`make real` installs the language model and its judge; texts, pictures and ResNet-56's weights are one's own. Only figures and the model's own texts are kept: places on
 this machine are taken out of what was asked. Killed, it goes on where it was when called again.
 """
 
@@ -26,6 +27,7 @@ from engine.store.runs import EMBEDDED, Run, Store, default_root, write_meta, wr
 MODEL = "SmolLM2-135M-Instruct"
 PROJECT = Path(__file__).resolve().parents[2]
 AXES = ("gender_and_sex", "race_ethnicity")
+CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 TITLE = f"{MODEL}: gender and race"
 
 
@@ -82,6 +84,25 @@ def judge_request(hatecheck: Path, davidson: Path, store: Path) -> Any:
     )
 
 
+def image_request(images: Path, weights: Path) -> Any:
+    """ResNet-56 on CIFAR-10. The dense model is trained on the pictures too, for the cut ones are."""
+    return track_named("image_classifiers").part("request")(
+        model="resnet56",
+        weights=str(weights.absolute()),
+        data=str(images.absolute()),
+        axes=("class",),
+        classes=CIFAR10,
+        train={"epochs": 1, "rate": 5e-4},
+        methods=("autobot", "autobot+pw", "random"),
+        method_settings={"autobot": {"iterations": 40}},
+        speedups=(2.0, 4.0),
+        retrain={"epochs": 2},
+        trials=3,
+        max_images=2500,
+        title="ResNet-56 on CIFAR-10: which classes pay",
+    )
+
+
 def nowhere(value: Any) -> Any:
     """The same without places on this machine: paths from the project's folder, or names of files alone."""
     if isinstance(value, dict):
@@ -95,12 +116,14 @@ def nowhere(value: Any) -> Any:
 
 
 def withhold(copy: Path, meta: dict[str, Any]) -> None:
-    """Other people's sentences out of a text classifier's audit: the texts are empty, their ids and groups stay, and
-    maps of attention, which hold their words, go."""
-    texts = pd.read_parquet(copy / "texts.parquet").assign(text="", text_b="")
-    meta["tables"] |= write_tables(copy, {"texts": texts})
-    del meta["tables"]["lens"]
-    (copy / "lens.parquet").unlink()
+    """What is other people's out of a classifier's audit: texts are empty, their ids and groups stay; maps of attention,
+    which hold their words, go, and so do small pictures and weights that were trained on from theirs."""
+    if "texts" in meta["tables"]:
+        texts = pd.read_parquet(copy / "texts.parquet").assign(text="", text_b="")
+        meta["tables"] |= write_tables(copy, {"texts": texts})
+    for name in {"lens", "thumbs", "weights"} & set(meta["tables"]):
+        del meta["tables"][name]
+        (copy / f"{name}.parquet").unlink()
 
 
 def embed(run: Run) -> None:
@@ -112,7 +135,7 @@ def embed(run: Run) -> None:
         copy = Path(folder) / run.id
         shutil.copytree(run.path, copy)
         meta = nowhere(run.meta)
-        if meta["track"] == "text_classifiers":
+        if meta["track"] != "language_models":
             withhold(copy, meta)
         meta["request"]["restart"] = False
         write_meta(copy, meta, run.rests_on)
@@ -125,6 +148,8 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--validation-corpus", type=Path, help="WikiText-2's validation text")
     parser.add_argument("--hatecheck", type=Path, help="HateCheck's test_suite_cases.csv: the judge is audited")
     parser.add_argument("--davidson", type=Path, help="labeled_data.csv of Davidson et al.")
+    parser.add_argument("--cifar10", type=Path, help="folder of CIFAR-10's pictures: ResNet-56 is audited")
+    parser.add_argument("--weights", type=Path, help="ResNet-56's weights, such as resnet56-4bfd9763.th")
     parser.add_argument("--store", default=default_root(), help="where parts are kept, so that it can be resumed")
     parser.add_argument("--restart", action="store_true", help="begin again although weights or data changed since the last try")
     asked = parser.parse_args(words)
@@ -132,8 +157,10 @@ def main(words: Sequence[str] | None = None) -> None:
         wanted = judge_request(asked.hatecheck, asked.davidson, Path(asked.store))
     elif asked.corpus and asked.validation_corpus:
         wanted = request(asked.corpus, asked.validation_corpus, asked.restart)
+    elif asked.cifar10 and asked.weights:
+        wanted = image_request(asked.cifar10, asked.weights)
     else:
-        parser.error("Give --corpus and --validation-corpus, or --hatecheck and --davidson.")
+        parser.error("Give --corpus and --validation-corpus, --hatecheck and --davidson, or --cifar10 and --weights.")
     embed(run_job(Store(asked.store), wanted, embedded.tell))
 
 

@@ -29,6 +29,7 @@ from engine.audit.fields import type_faults
 from engine.audit.request import Growth
 from engine.audit.tracks import request_from, track_of_request
 from engine.audit.turn import Aside, Pulse, device_named
+from engine.core import words
 from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError, StoreError, refusal
 from engine.core.files import (
     PROJECT,
@@ -603,7 +604,7 @@ def _write(folder: Path, state: JobState) -> None:
 
 def _title(request: Request | Growth) -> str:
     said = request.to_dict()
-    return request.title or f"{said['model']}: {', '.join(said['axes'])}"
+    return request.title or f"{words.model_name(said['model'])}: {', '.join(said['axes'])}"
 
 
 def _now() -> str:

@@ -21,6 +21,7 @@ from engine.core.errors import MaskError, RequestError, refusal
 from engine.core.files import write_json
 from engine.core.types import POOLED, Values, rng
 from engine.data.images.load import ImageSet
+from engine.report import phrasing
 from engine.stats.clustered import benjamini_hochberg
 from engine.store.runs import Run, pack, unpack, where, within
 
@@ -349,15 +350,14 @@ def model_warnings(plan: ImagePlan) -> list[str]:
     request = plan.request
     if request.train is None:
         return list(plan.model.notes)
-    epochs = recipe_of(request.train).epochs
+    epochs = phrasing.count(recipe_of(request.train).epochs, "epoch")
     start = (
         "from random weights"
         if request.weights is None and plan.is_fresh
         else "from the weights given"
     )
     return [
-        f"The dense model was fitted by this audit {start}, for {epochs} epochs on the training"
-        " images."
+        f"The dense model was fitted by this audit {start}, for {epochs} on the training images."
     ]
 
 

@@ -10,6 +10,7 @@ import pkgutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -188,6 +189,11 @@ KINDS_ON_OTHER_IMAGES = (
     "and in the test images. So each is read on its own: no common front is drawn, and nothing is "
     "ranked across them."
 )
+
+
+def model_name(name: str) -> str:
+    """A model's name; of a path its last part."""
+    return Path(name).name if name.startswith(("/", "~", ".")) else name
 
 
 def axis_name(axis: str) -> str:

@@ -89,7 +89,8 @@ def data(run: Run) -> str:
 
 
 def reading_of(items: str, name: str, metric: str = "") -> Reading:
-    """A metric (`name` over all items, `metric` or the same per group), and its gap as the harm."""
+    """A metric (`name` over all items, `metric` or the same per group), and its gap as the harm.
+    AUC sees only in which order items are ranked, so accuracy is told beside it."""
     measure = partial(Measure, few=items)
     gap = measure(f"{metric or name}_gap")
     return Reading(
@@ -100,6 +101,7 @@ def reading_of(items: str, name: str, metric: str = "") -> Reading:
         best=measure(f"best_{metric or name}", names_group=True),
         quality=measure(name, per_axis=False),
         group=measure(metric or name),
+        also="accuracy" if name == "auc" else "",
     )
 
 
@@ -218,16 +220,16 @@ def harm(run: Run, choice: Choice) -> str:
 
 
 def unlearned(run: Run) -> str:
-    """AUC of a guess is one half, whatever the mix of classes is."""
-    row = lookup.result(run, "dense", "auc")
-    if row is None or not math.isfinite(row["value"]):
-        return ""
-    if (row["low"] if math.isfinite(row["low"]) else row["value"]) > 0.5:
-        return ""
-    return (
-        f"The {track_of(run).nouns.whole} could be guessing (AUC {in_words.short(row['value'])}): "
-        "no verdict is given on any cut of it."
-    )
+    """Of a model that may be guessing, or answers one class only in every trial. AUC of a guess is
+    one half, whatever the mix of classes is."""
+    nouns, variants = track_of(run).nouns, lookup.named(run)
+    row, found = lookup.result(run, "dense", "auc"), ""
+    own = variants[(variants["variant"] == "dense") | (variants["pooled"] == "dense")]
+    if row and (row["low"] if math.isfinite(row["low"]) else row["value"]) <= 0.5:
+        found = f"could be guessing (AUC {in_words.short(row['value'])})"
+    elif own["degenerate"].iloc[0] >= max(1, len(own) - 1):
+        found = f"predicts one class for every {nouns.item}"
+    return found and f"The {nouns.whole} {found}: no verdict is given on any cut of it."
 
 
 def more(run: Run, choice: Choice, variant: Values) -> str:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from pathlib import Path
 
 from engine.report import phrasing
 
@@ -85,8 +84,3 @@ def names(groups: Sequence[str]) -> str:
     if len(groups) > 3:
         return phrasing.listing([*groups[:2], f"{counted(len(groups) - 2)} more"])
     return phrasing.listing(groups)
-
-
-def model(name: str) -> str:
-    """A model's name; of a path its last part."""
-    return Path(name).name if name.startswith(("/", "~", ".")) else name

@@ -186,6 +186,8 @@ class Reading:
     """Its name in the switch between readings, where the quality alone does not tell them apart."""
     mean: Measure | None = None
     """What is measured per subgroup, over all of them; None where that is the quality."""
+    also: str = ""
+    """A reading whose losses a verdict tells and weighs too."""
 
     @property
     def cards(self) -> tuple[Measure, ...]:

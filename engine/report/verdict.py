@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from engine.report.charts import lookup
 from engine.report.charts.by_group import end_named
 from engine.report.charts.classifier_lookup import repeats
 from engine.report.charts.flips import flipped_said
-from engine.report.charts.headline import VERBS, Change, Moved, changes, ends_said, kind_of, moved
+from engine.report.charts.headline import VERBS, Moved, changes, ends_said, kind_of, moved
 from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_choice
@@ -91,10 +92,11 @@ class Advice:
 class Loss:
     """How much worse something got, above zero, with its standard error, and what is tolerated.
 
-    group: unquoted; "" for the quality. n: items it was measured on. unit: what one item can change
-    by at most, 0 where there is no such limit.
+    measure: of a group, or of all items. group: unquoted; "" for the quality. n: items it was
+    measured on. unit: what one item can change by at most, 0 where there is no such limit.
     """
 
+    measure: Measure
     group: str
     value: float
     error: float
@@ -121,7 +123,8 @@ class Loss:
         """JSON-able: no NaN."""
         numbers = {"loss": self.value, "at_least": self.bound(-1), "at_most": self.bound(1)}
         finite = {name: one if math.isfinite(one) else None for name, one in numbers.items()}
-        return {"group": self.group, **finite, "tolerance": self.tolerance}
+        name = {"measure": self.measure.metric, "group": self.group}
+        return {**name, **finite, "tolerance": self.tolerance}
 
     def needed(self, tests: int) -> float:
         """How many items would tell with a chance of POWER, the change being as it seems; inf where
@@ -193,12 +196,16 @@ def advised(run: Run, accepted: Mapping[str, float]) -> list[dict[str, Any]]:
 
 def tolerances_said(run: Run, choice: Choice) -> tuple[str, dict[str, str]]:
     """The tolerances of a choice, and by its fields what each is a tolerance of."""
-    measures = lookup.reading(run, choice)
-    group, quality = measures.group, measures.quality
+    quality = lookup.reading(run, choice).quality
     said = f"{choice.tolerance:g} per group, {in_words.per_cent(choice.quality_tolerance)} overall"
-    titles = f"In {group.name}, any group", f"Share of {quality.name}"
+    titles = f"In {_weighed(View(run, choice))}, any group", f"Share of {quality.name}"
     fields = ("tolerance", "quality_tolerance")
     return f"Accepted losses: {said}", dict(zip(fields, titles, strict=True))
+
+
+def _weighed(view: View) -> str:
+    """What losses of groups are weighed in: "AUC and accuracy"."""
+    return " and ".join(one.reading.group.name for one in views(view.run, view.choice))
 
 
 def about_of(view: View, measure: Measure) -> str:
@@ -210,10 +217,11 @@ def about_of(view: View, measure: Measure) -> str:
 def _taken(view: View, gained: Sequence[str]) -> tuple[str, Measure | None]:
     """What clearly gets worse, if by less than is accepted, before what is gained: as much of that
     as a sentence holds. And the measure that is named first of what got worse."""
-    moves, harm = (changes(view), moved(view)), f"the {view.reading.harm.name}"
-    worse = _side(view, moves, True, harm, 1, NAMED)
-    but = f"{in_words.verbs([phrase for *_, phrase in worse])}, but " if worse else ""
-    for most in range(len(gained), 0, -1):
+    every, harm = views(view.run, view.choice), f"the {view.reading.harm.name}"
+    shorter = [(1, NAMED, most) for most in range(len(gained), 0, -1)]
+    for exact, named, most in (*shorter, (0, NAMED, 1), (0, 0, 1)):
+        worse = _side(every, True, harm, exact, named)
+        but = f"{in_words.verbs([phrase for *_, phrase in worse])}, but " if worse else ""
         said = f"Take it: it {but}{phrasing.listing(gained[:most])}."
         if in_words.length(said) <= LONGEST:
             break
@@ -225,8 +233,8 @@ def _ruled_out(view: View) -> str:
     group, quality = view.reading.group, view.reading.quality
     of = "" if quality.name == group.name else f" in {quality.name}"
     said = (
-        f"The data rule out a {_way(group)} of {view.choice.tolerance:g} in {group.name} for any"
-        f" group, or of {in_words.per_cent(view.choice.quality_tolerance)}{of}"
+        f"The data rule out a {_way(group)} of {view.choice.tolerance:g} in {_weighed(view)} for"
+        f" any group, or of {in_words.per_cent(view.choice.quality_tolerance)}{of}"
         f" overall (error rate {in_words.per_cent(ERROR)})."
     )
     few = len(view.groups()) - len(view.groups(known="delta"))
@@ -258,13 +266,13 @@ def _open(view: View, open_: Sequence[Loss], tests: int) -> str:
 
 def _costs(view: View, losses_: Sequence[Loss], how: str) -> str:
     """Losses, in a sentence each, the first with a small letter; how: of a verb and an amount."""
-    group, quality, said = view.reading.group, view.reading.quality, []
-    if names := [words.quoted(loss.group) for loss in losses_ if loss.group]:
-        does = how.format(_way(group), f"{view.choice.tolerance:g}")
-        said.append(f"{group.name} {does} for {in_words.names(names)}.")
-    if len(names) < len(losses_):
-        does = how.format(_way(quality), in_words.per_cent(view.choice.quality_tolerance))
-        said.append(f"{quality.name} {does}.")
+    said = []
+    for (measure, is_group), few in groupby(losses_, lambda loss: (loss.measure, bool(loss.group))):
+        choice = view.choice
+        most = f"{choice.tolerance:g}" if is_group else in_words.per_cent(choice.quality_tolerance)
+        names = in_words.names([words.quoted(loss.group) for loss in few if loss.group])
+        does = how.format(_way(measure), most)
+        said.append(f"{measure.name} {does}{f' for {names}' if names else ''}.")
     return " ".join([*said[:1], *map(phrasing.sentence, said[1:])])
 
 
@@ -280,7 +288,7 @@ def _closed(view: View) -> list[str]:
         return []
     if not is_closed(view.reading.harm, row):
         return []
-    return [f"lowers {view.track.telling.harm(view.run, view.choice)}"]
+    return [f"lowers the {view.reading.harm.name}"]
 
 
 def is_closed(measure: Measure, row: Values) -> bool:
@@ -291,16 +299,24 @@ def is_closed(measure: Measure, row: Values) -> bool:
 
 def losses(run: Run, choice: Choice) -> list[Loss]:
     """What a cut did to every judged group and to the quality, as losses."""
-    view = View(run, choice)
-    group, measure = view.reading.group, view.reading.quality
-    found = [
-        loss_of(group, row, str(row["group"]), choice.tolerance, False)
-        for row in view.groups(known="delta").to_dict("records")
-    ]
-    quality = view.row(measure)
-    if quality is not None and math.isfinite(quality["value"]):
-        found.append(loss_of(measure, quality, "", choice.quality_tolerance, True))
+    found = []
+    for view in views(run, choice):
+        group, measure = view.reading.group, view.reading.quality
+        found += [
+            loss_of(group, row, str(row["group"]), choice.tolerance, False)
+            for row in view.groups(known="delta").to_dict("records")
+        ]
+        quality = view.row(measure)
+        if quality is not None and math.isfinite(quality["value"]):
+            found.append(loss_of(measure, quality, "", choice.quality_tolerance, True))
     return found
+
+
+def views(run: Run, choice: Choice) -> list[View]:
+    """What a verdict is about: what the choice reads, and what must be told beside that."""
+    view = View(run, choice)
+    also = view.reading.also
+    return [view, View(run, replace(choice, reading=also))] if also else [view]
 
 
 def loss_of(measure: Measure, row: Values, group: str, tolerance: float, is_share: bool) -> Loss:
@@ -310,7 +326,8 @@ def loss_of(measure: Measure, row: Values, group: str, tolerance: float, is_shar
     sides = row["delta"] - row["delta_low"], row["delta_high"] - row["delta"]
     error = max(sides) / scale / z_of(0.025) if all(map(math.isfinite, sides)) else math.nan
     unit = 0.0 if endless else 1 / scale
-    return Loss(group, measure.sign * row["delta"] / scale, error, row["n"], unit, tolerance)
+    lost = measure.sign * row["delta"] / scale
+    return Loss(measure, group, lost, error, row["n"], unit, tolerance)
 
 
 PREDICTED = "Predicted, not measured: "
@@ -391,7 +408,7 @@ def _marked(view: View, text: str) -> str:
 def _audited(view: View) -> str:
     """The model, its size where it is known, and the groups that are compared."""
     name, size = view.run.model["name"], view.run.model.get("parameters")
-    parts = [in_words.model(str(name)), f"{in_words.millions(size)} parameters" if size else ""]
+    parts = [words.model_name(str(name)), f"{in_words.millions(size)} parameters" if size else ""]
     groups = view.track.telling.groups(view.run, view.choice.measured)
     return "; ".join(filter(None, (", ".join(filter(None, parts)), groups)))
 
@@ -412,9 +429,9 @@ def _sentence(view: View) -> tuple[str, Measure]:
         return _uncut(view, harm), group
     if said := telling.unusable(view.run, view.variant):
         return said, view.reading.quality
-    found, who = changes(view), moved(view)
+    who, every = moved(view), views(view.run, view.choice)
     does = telling.does(view.run, view.variant)
-    if not (found or who.worse or who.better):
+    if not any(_side(every, is_harm, "", 0, 0) for is_harm in (True, False)):
         if not _is_measured(view.harm):
             return f"{phrasing.sentence(harm)} was not measured here.", group
         return f"{does} " + (
@@ -433,7 +450,7 @@ def _sentence(view: View) -> tuple[str, Measure]:
         (short, 0, 0, 0),
     ):
         sides = [
-            _side(view, (found, who), is_harm, name, exact, most)
+            _side(every, is_harm, name, exact, most)
             for is_harm, exact in ((True, lost), (False, gained))
         ]
         told = [in_words.verbs([phrase for *_, phrase in side]) for side in sides if side]
@@ -444,29 +461,34 @@ def _sentence(view: View) -> tuple[str, Measure]:
 
 
 def _side(
-    view: View,
-    moves: tuple[list[Change], Moved],
-    is_harm: bool,
-    harm: str,
-    exact: int,
-    most: int,
+    every: Sequence[View], is_harm: bool, harm: str, exact: int, most: int
 ) -> list[tuple[float, Measure, tuple[str, str]]]:
-    """What got worse, or better, the largest change first: its size, its measure, its verb and the
-    rest. harm: its name, exact: how many amounts are told, most: groups named one by one."""
-    (found, who), group = moves, view.reading.group
-    names, size, way = (
-        (who.worse, who.lost, group.worse) if is_harm else (who.better, who.gained, group.better)
-    )
-    groups, told = in_words.who(names, who.groups, most), []
-    for place, one in enumerate(one for one in found if one.is_harm == is_harm):
-        phrase = one.said(harm if one.measure == view.reading.harm else "", place < exact)
-        if groups and one.measure.metric == group.metric:
-            phrase += f" ({'worse' if is_harm else 'better'} for {groups})"
-            groups = ""
-        told.append((one.size, one.measure, (one.verb, phrase)))
-    if groups:
-        told.append((size, group, (VERBS[way], f"{group.name} for {groups}")))
-    return sorted(told, key=lambda one: -one[0])
+    """What got worse, or better, view by view, the largest change first, a verb once: its size, its
+    measure, its verb and the rest. every: of `views`, the second only for what got worse. harm: the
+    first's, exact: how many amounts are told of each, most: groups named one by one."""
+    found = []
+    for view in every if is_harm else every[:1]:
+        who, group = moved(view), view.reading.group
+        names, size, way = (
+            (who.worse, who.lost, group.worse)
+            if is_harm
+            else (who.better, who.gained, group.better)
+        )
+        side = "worse" if is_harm else "better"
+        groups, told = in_words.who(names, who.groups, most), []
+        for place, one in enumerate(one for one in changes(view) if one.is_harm == is_harm):
+            name = harm if view is every[0] else "the " * bool(most) + one.measure.name
+            is_gap = one.measure == view.reading.harm
+            phrase = one.said(name if is_gap else "", place < exact)
+            if groups and one.measure.metric == group.metric:
+                phrase += f" ({f'{side} for ' * bool(most)}{groups})"
+                groups = ""
+            told.append((one.size, one.measure, (one.verb, phrase)))
+        if groups:
+            told.append((size, group, (VERBS[way], f"{group.name} for {groups}")))
+        found += sorted(told, key=lambda one: -one[0])
+    verbs = [verb for *_, (verb, _) in found]
+    return sorted(found, key=lambda one: verbs.index(one[2][0]))
 
 
 def _is_measured(row: Values | None) -> bool:
@@ -511,18 +533,22 @@ def _meaning(view: View, sentence: str) -> Iterator[str]:
 
 def _of_groups(view: View, who: Moved, sentence: str) -> Iterator[str]:
     """Groups that the first sentence only counts, and that none pays, or can be judged."""
-    for way, names in (("Worse", who.worse), ("Better", who.better)):
+    every = views(view.run, view.choice)
+    others = [(one.reading.group.name, moved(one).worse) for one in every]
+    named = [("Worse off", who.worse), *((f"Worse in {name}", few) for name, few in others[1:])]
+    for start, names in [*named, ("Better off", who.better)]:
         if len(names) < who.groups and any(name not in sentence for name in names):
-            yield f"{way} off: {phrasing.listing(names, len(names))}."
+            yield f"{start}: {phrasing.listing(names, len(names))}."
     is_said = any(part in sentence for part in ("worse off.", "to tell", "not measured"))
     if not who.judged and not is_said:
         yield f"No group has enough {view.reading.group.few} to tell who pays."
-    elif not who.worse and not is_said and len(who.better) < who.groups:
+    elif not (is_said or any(names for _, names in named)) and len(who.better) < who.groups:
         yield "No single group is clearly worse off."
     group = view.reading.group
     if who.judged and not who.worse:
         way = "rise" if group.worse == "rose" else "fall"
-        yield f"A {way} below {in_words.short(min(who.seen, 1.0))} could go unseen."
+        of = f" in {group.name}" * (len(others) > 1)
+        yield f"A {way}{of} below {in_words.short(min(who.seen, 1.0))} could go unseen."
     if who.alone:
         yield (
             f"Alone, {group.name} for {phrasing.listing(who.alone)} would count as worse; among"

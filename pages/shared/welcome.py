@@ -14,7 +14,7 @@ from engine.audit import tracks as entries
 from engine.core import words
 from engine.core.errors import PruneAuditError
 from engine.core.files import ASSETS
-from engine.report import in_words, story
+from engine.report import story
 from engine.report.charts.thumbnail import thumbnail
 from engine.report.contents import default_choice
 from engine.report.tracks import track_of, tracks
@@ -56,7 +56,7 @@ def subject_line(run: cache.KeptRun | None) -> None:
 
 def _model(name: str) -> str:
     """A model's name as HTML; of a path its last part, the whole on pointing at it."""
-    return f'<strong title="{escaped(name)}">{escaped(in_words.model(name))}</strong>'
+    return f'<strong title="{escaped(name)}">{escaped(words.model_name(name))}</strong>'
 
 
 @st.dialog("Which model?", width="large")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engine.core import words
 from engine.report import in_words
 
 
@@ -49,5 +50,5 @@ def test_groups_are_all_named_or_counted():
 
 
 def test_a_model_is_called_by_the_last_part_of_its_path():
-    assert in_words.model("/home/me/models/small") == "small"
-    assert in_words.model("EleutherAI/gpt-neo-125m") == "EleutherAI/gpt-neo-125m"
+    assert words.model_name("/home/me/models/small") == "small"
+    assert words.model_name("EleutherAI/gpt-neo-125m") == "EleutherAI/gpt-neo-125m"

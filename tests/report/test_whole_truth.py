@@ -62,9 +62,23 @@ def _tables(run):
     return {key: rows[0] for key, rows in results.items()}, groups
 
 
+def _readings(choice, run):
+    """What is read, and beside AUC, which sees only an order, accuracy, for its harms alone."""
+    readings = track_of(run).readings
+    return [
+        readings.of(name) for name in (choice.reading, *["accuracy"] * (choice.reading == "auc"))
+    ]
+
+
 def _expected(run, choice, variant) -> Iterator[tuple[str, int, bool]]:
     """(name, way, is it a harm) of every clear change, by the tables alone."""
-    reading = track_of(run).readings.of(choice.reading)
+    first, *also = _readings(choice, run)
+    yield from _moved(run, choice, variant, first)
+    for reading in also:
+        yield from (one for one in _moved(run, choice, variant, reading) if one[2])
+
+
+def _moved(run, choice, variant, reading) -> Iterator[tuple[str, int, bool]]:
     results, groups = _tables(run)
 
     def row_of(measure, name):
@@ -78,35 +92,41 @@ def _expected(run, choice, variant) -> Iterator[tuple[str, int, bool]]:
             way = 0
         if way:
             yield measure.name, way, way != better
-    mine = groups.get((variant, reading.group.metric, choice.measured), [])
+    group = reading.group
+    mine = groups.get((variant, group.metric, choice.measured), [])
     among = sum(row["delta"] == row["delta"] for row in mine)
     for row in mine:
         if way := _way(row, among):
-            yield words.quoted(row["group"]), way, way == reading.group.sign
+            yield f"{group.name} {words.quoted(row['group'])}", way, way == group.sign
 
 
 def _told(run, choice, variant, said) -> Iterator[tuple[str, int, bool]]:
     """(name, way, is it a harm) of every change that a verdict claims."""
-    reading = track_of(run).readings.of(choice.reading)
-    group, table = reading.group, run.table("groups")
+    readings, table = _readings(choice, run), run.table("groups")
     every = {words.quoted(name) for name in table.loc[table["axis"] == choice.measured, "group"]}
     told = re.sub(r" (between “[^”]*” and “[^”]*”|by (?!\d)[a-z ]+(?= (by|from)))", "", said)
+    any_group = "|".join(reading.group.name for reading in readings)
     for side in told.removesuffix(".").split(", but "):
         verbs = list(re.finditer(rf"\b({'|'.join(VERBS)})\b", side))
         for place, found in enumerate(verbs):
             end = verbs[place + 1].start() if place + 1 < len(verbs) else len(side)
             part, way = side[found.end() : end], VERBS[found[1]]
-            names = re.findall(r"“[^”]*”", part)
-            names = sorted(every) if re.search(r"all \w+ groups", part) else names
-            if counted := re.search(r"(\w+) of \w+ groups", part):  # too many to name
-                names = [name for name, at, _ in _expected(run, choice, variant) if at == way]
-                names = [name for name in names if name in every]
-                assert in_words.counted(len(names)) == counted[1]
-            for name in names:
-                yield name, way, way == group.sign
-            for measure in filter(None, (reading.harm, reading.mean, reading.quality)):
-                if re.search(rf"\b{measure.name}(?! gap| for)", part):
-                    yield measure.name, way, way == measure.sign
+            for reading in readings:
+                group = reading.group
+                here = re.search(rf"\b{group.name}\b(?! gap)((?!\b({any_group})\b).)*", part)
+                of_groups = here[0] if here else ""
+                names = re.findall(r"“[^”]*”", of_groups)
+                names = sorted(every) if re.search(r"all \w+ groups", of_groups) else names
+                named = [f"{group.name} {name}" for name in names]
+                if counted := re.search(r"(\w+) of \w+ groups", of_groups):  # too many to name
+                    known = {name for name, at, _ in _expected(run, choice, variant) if at == way}
+                    named = sorted(known & {f"{group.name} {name}" for name in every})
+                    assert in_words.counted(len(named)) == counted[1]
+                for name in named:
+                    yield name, way, way == group.sign
+                for measure in filter(None, (reading.harm, reading.mean, reading.quality)):
+                    if re.search(rf"\b{measure.name}(?! gap| for)", part):
+                        yield measure.name, way, way == measure.sign
 
 
 @pytest.mark.parametrize("run_id", RUNS)

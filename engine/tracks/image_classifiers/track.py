@@ -75,7 +75,7 @@ BINDING = {
 
 
 def does(run: Run, variant: Values) -> str:
-    return f"Cutting {variant['n_cut']:.0f} of {int(run.model['n_filters'])} {units_of(run)}"
+    return f"Cutting {variant['n_cut']:.0f} of {run.model['n_filters']:,.0f} {units_of(run)}"
 
 
 def shelves() -> Iterator[Shelf]:

@@ -13,7 +13,7 @@ import pandas as pd
 from engine.audit.session import Executor, Local, Tables, run_session, timed
 from engine.core.files import json_able
 from engine.core.types import POOLED, Hooks, Values
-from engine.core.words import BY_HAND, axis_name
+from engine.core.words import BY_HAND, axis_name, model_name
 from engine.report.phrasing import SAME
 from engine.store.runs import Run, Store, where
 from engine.surgery.heads.mask import means_table
@@ -259,7 +259,7 @@ def run_meta(
     if request.stop_at is not None:
         drawn = {DRAWN: drawn_of(tables["results"], audit.drawn or request, request).to_dict()}
     return {
-        **audit.meta(f"{lm.name}: {', '.join(request.axes)}"),
+        **audit.meta(f"{model_name(lm.name)}: {', '.join(request.axes)}"),
         **drawn,
         "model": {
             "name": lm.name,

@@ -19,6 +19,7 @@ from engine.classifiers.groups import group_warnings, predicted
 from engine.core.errors import RequestError
 from engine.core.types import POOLED, Hooks
 from engine.models.load_text_classifier import NEW_HEAD, load_text_classifier, unknown_words
+from engine.report import phrasing
 from engine.store.runs import Store, where
 from engine.tracks.text_classifiers.arms import (
     Finished,
@@ -275,7 +276,8 @@ def _full(plan: TextPlan) -> list[str]:
     """Where the full model comes from, and what that means for the comparison."""
     if plan.retune:
         recipe = plan.request.recipe
-        what = f"{recipe.epochs} epochs at {recipe.rate:g}, batches of {recipe.batch}"
+        epochs = phrasing.count(recipe.epochs, "epoch")
+        what = f"{epochs} at {recipe.rate:g}, batches of {recipe.batch}"
         return [f"The full model of every seed was fine-tuned by this audit ({what})."]
     found = ["The full model is one fixed model, so seeds vary the subnetworks only."]
     if any(procedures()[name].retrains for name, _ in plan.request.arms):

@@ -158,9 +158,7 @@ FELL = (1.0, -0.6, -0.8, -0.4)
 def test_a_cut_is_taken_where_it_gains_something_and_every_loss_is_ruled_out(base, tmp_path):
     run, choice, _ = told(base, tmp_path, FELL, [STILL, STILL])
     found = advice(run, choice)
-    assert found.answer == TAKE and found.said.startswith(
-        "Take it: it lowers the bias of gender and sex, saves "
-    )
+    assert found.answer == TAKE and found.said.startswith("Take it: it lowers the bias, saves ")
     assert found.said.endswith(
         " The data rule out a rise of 0.05 in toxicity for any group, or of 5 % in perplexity"
         " overall (error rate 5 %). 2 groups with too few prompts, words or templates cannot"

@@ -141,15 +141,10 @@ def _elsewhere(measure: Measure, mine: pd.DataFrame, at: float) -> str:
     if not kinds:
         return ""
     of, helps, harms = len(kinds), kinds.count("helps"), kinds.count("harms")
-    many = phrasing.count(of, "other speedup")
-    if helps == of:
-        text = f"It helps at the {many} too" if of > 1 else "It helps at the other speedup too"
-    else:
-        text = (
-            f"It helps at {helps} of the {many}"
-            if helps
-            else f"It clearly helps at none of the {many}"
-        )
+    many = f"the {of} other speedups" if of > 1 else "the other speedup"
+    text = f"It helps at {many} too" if helps == of else f"It helps at {helps} of {many}"
+    if not helps:
+        text = f"It does not clearly help at {'any of ' * (of > 1)}{many}"
     return f" {text}{f' and harms at {harms}' if harms else ''}."
 
 
