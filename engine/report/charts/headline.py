@@ -24,14 +24,18 @@ def kind_of(view: View, measure: Measure, row: Values) -> str:
     """
     if view.track.telling.unlearned(view.run):
         return "no verdict"
-    kind = view.way(measure, row)
+    kind = claimed(view, measure, row)
     if kind in ("unclear", "unknown"):
         return "no clear change" if kind == "unclear" else "not compared"
-    is_better = kind == measure.better
-    is_harm = measure.metric == view.reading.harm.metric
-    if is_harm and view.was_chance and (is_better or phrasing.inside_null(row)):
-        return "no clear change"
-    return "better" if is_better else "worse"
+    return "better" if kind == measure.better else "worse"
+
+
+def claimed(view: View, measure: Measure, row: Values) -> str:
+    """Which way a change goes, as `View.way` says it, where it may be claimed; else "unclear"."""
+    kind, is_harm = view.way(measure, row), measure.metric == view.reading.harm.metric
+    if kind == "unknown" or not (is_harm and view.was_chance):
+        return kind
+    return "unclear" if kind == measure.better or phrasing.inside_null(row) else kind
 
 
 def null_warning(run: Run, choice: Choice) -> str:
