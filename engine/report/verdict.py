@@ -160,7 +160,7 @@ def advice(run: Run, choice: Choice) -> Advice:
     about = "harm"
     if answer == TAKE:
         taken, worse = _taken(view, gained)
-        about = about_of(view, worse) if worse else about if closed else "cost"
+        about = worse or (about if closed else "cost")
         told, said = [], f"{taken} {_ruled_out(view)}"
     elif answer == MORE:
         told = [loss for loss in found if not loss.is_below]
@@ -207,17 +207,25 @@ def about_of(view: View, measure: Measure) -> str:
     return names.get(measure.metric, "group")
 
 
-def _taken(view: View, gained: Sequence[str]) -> tuple[str, Measure | None]:
+def _taken(view: View, gained: Sequence[str]) -> tuple[str, str]:
     """What clearly gets worse, if by less than is accepted, before what is gained: as much of that
-    as a sentence holds. And the measure that is named first of what got worse."""
+    as a sentence holds. And which chart shows what is named first of what got worse."""
     moves, harm = (changes(view), moved(view)), f"the {view.reading.harm.name}"
-    worse = _side(view, moves, True, harm, 1, NAMED)
+    worse, beside = _side(view, moves, True, harm, 1, NAMED), _beside(view)
     but = f"{in_words.verbs([phrase for *_, phrase in worse])}, but " if worse else ""
+    start = ", but ".join(("Take it", *(() if worse else beside[:1])))
     for most in range(len(gained), 0, -1):
-        said = f"Take it: it {but}{phrasing.listing(gained[:most])}."
+        said = f"{start}: it {but}{phrasing.listing(gained[:most])}."
         if in_words.length(said) <= LONGEST:
             break
-    return said, worse[0][1] if worse else None
+    rest = phrasing.sentences(beside if worse else beside[1:])
+    about = about_of(view, worse[0][1]) if worse else "group" * bool(beside)
+    return f"{said} {rest}".strip(), about
+
+
+def _beside(view: View) -> list[str]:
+    """Clear harms that no measure of the first sentence holds."""
+    return view.track.telling.beside(view.run, view.choice, view.variant)
 
 
 def _ruled_out(view: View) -> str:
@@ -229,9 +237,8 @@ def _ruled_out(view: View) -> str:
         f" group, or of {in_words.per_cent(view.choice.quality_tolerance)}{of}"
         f" overall (error rate {in_words.per_cent(ERROR)})."
     )
-    few = len(view.groups()) - len(view.groups(known="delta"))
-    left = f" {phrasing.count(few, 'group')} with too few {group.few} cannot be judged."
-    return said + left * bool(few)
+    left = sorted({*view.groups()["group"]} - {*view.groups(known="delta")["group"]})
+    return f"{said} Not judged: {phrasing.listing(map(words.quoted, left))}." if left else said
 
 
 def _open(view: View, open_: Sequence[Loss], tests: int) -> str:
@@ -241,7 +248,8 @@ def _open(view: View, open_: Sequence[Loss], tests: int) -> str:
     if not open_ and (quality is None or math.isnan(quality["value"])):
         return f"{view.reading.quality.name} was not measured."
     if not open_:
-        return f"there are too few {view.reading.group.few} to judge groups or quality."
+        why = "" if view.is_whole else f": too few {view.reading.group.few}"
+        return f"no group can be judged{why}."
     said = _costs(view, open_, "may {} by {} or more")
     needs = [loss.needed(tests) for loss in open_ if loss.group]
     if repeats(view.run) > 1:
@@ -261,10 +269,11 @@ def _costs(view: View, losses_: Sequence[Loss], how: str) -> str:
     group, quality, said = view.reading.group, view.reading.quality, []
     if names := [words.quoted(loss.group) for loss in losses_ if loss.group]:
         does = how.format(_way(group), f"{view.choice.tolerance:g}")
-        said.append(f"{group.name} {does} for {in_words.names(names)}.")
+        whose = in_words.who(names, len(view.groups()), NAMED, view.judged)
+        said.append(f"{group.name} {does} for {whose}.")
     if len(names) < len(losses_):
         does = how.format(_way(quality), in_words.per_cent(view.choice.quality_tolerance))
-        said.append(f"{quality.name} {does}.")
+        said.append(f"{quality.name}{' overall' * (quality.name == group.name)} {does}.")
     return " ".join([*said[:1], *map(phrasing.sentence, said[1:])])
 
 
@@ -371,7 +380,7 @@ def verdict(run: Run, choice: Choice) -> Verdict:
     return Verdict(
         _audited(view),
         said,
-        " ".join(_meaning(view, said)),
+        " ".join(filter(None, _meaning(view, said))),
         view.track.telling.more(run, choice, view.variant),
         tuple(_numbers(view)),
         _marked(view, cost),
@@ -418,8 +427,10 @@ def _sentence(view: View) -> tuple[str, Measure]:
         if not _is_measured(view.harm):
             return f"{phrasing.sentence(harm)} was not measured here.", group
         return f"{does} " + (
-            "leaves no group clearly worse off."
+            f"leaves no group clearly worse off in {group.name}."
             if who.judged
+            else f"does not clearly change {harm}."
+            if view.is_whole
             else f"leaves open who pays: no group has enough {group.few} to tell."
         ), group
     room = LONGEST - in_words.length(PREDICTED) * view.is_predicted
@@ -457,7 +468,7 @@ def _side(
     names, size, way = (
         (who.worse, who.lost, group.worse) if is_harm else (who.better, who.gained, group.better)
     )
-    groups, told = in_words.who(names, who.groups, most), []
+    groups, told = in_words.who(names, who.groups, most, who.judged), []
     for place, one in enumerate(one for one in found if one.is_harm == is_harm):
         phrase = one.said(harm if one.measure == view.reading.harm else "", place < exact)
         if groups and one.measure.metric == group.metric:
@@ -484,6 +495,9 @@ def _uncut(view: View, harm: str) -> str:
 def uncut_ends(view: View, named: Callable[[str], str] = words.quoted) -> str:
     """`ends_said` of the harm of groups; "" where fewer than two are known."""
     group = view.reading.group
+    if view.is_whole and view.dense is not None:
+        chance = ", which may be chance" * view.was_chance
+        return f"the {group.name} is {in_words.short(view.dense['value'])}{chance}"
     table = view.groups("dense", known="value").sort_values("value", ascending=group.sign < 0)
     return ends_said(view, group, table, named) if len(table) > 1 else ""
 
@@ -495,8 +509,9 @@ def _meaning(view: View, sentence: str) -> Iterator[str]:
         return
     row, who = view.harm, moved(view)
     if not view.is_dense:
-        yield from _of_groups(view, who, sentence)
-        yield from filter(None, [flipped_said(view.run, view.choice)])
+        yield phrasing.sentences(_beside(view))
+        yield from () if view.is_whole else _of_groups(view, who, sentence)
+        yield flipped_said(view.run, view.choice)
     if row is None or not _is_measured(row):
         if not view.is_dense and "not measured" not in sentence:
             harm = view.track.telling.harm(view.run, view.choice)
@@ -511,18 +526,19 @@ def _meaning(view: View, sentence: str) -> Iterator[str]:
 
 def _of_groups(view: View, who: Moved, sentence: str) -> Iterator[str]:
     """Groups that the first sentence only counts, and that none pays, or can be judged."""
+    group = view.reading.group
     for way, names in (("Worse", who.worse), ("Better", who.better)):
         if len(names) < who.groups and any(name not in sentence for name in names):
             yield f"{way} off: {phrasing.listing(names, len(names))}."
-    is_said = any(part in sentence for part in ("worse off.", "to tell", "not measured"))
+    is_said = any(part in sentence for part in ("worse off", "to tell", "not measured"))
     if not who.judged and not is_said:
-        yield f"No group has enough {view.reading.group.few} to tell who pays."
+        yield f"No group has enough {group.few} to tell who pays."
     elif not who.worse and not is_said and len(who.better) < who.groups:
-        yield "No single group is clearly worse off."
-    group = view.reading.group
+        yield f"No single group is clearly worse off in {group.name}."
     if who.judged and not who.worse:
         way = "rise" if group.worse == "rose" else "fall"
-        yield f"A {way} below {in_words.short(min(who.seen, 1.0))} could go unseen."
+        seen = in_words.short(min(who.seen, 1.0))
+        yield f"A {way} in {group.name} below {seen} could go unseen."
     if who.alone:
         yield (
             f"Alone, {group.name} for {phrasing.listing(who.alone)} would count as worse; among"
