@@ -183,11 +183,11 @@ def _answer(run: Run, score: str, found: dict[str, pd.DataFrame]) -> tuple[str, 
     if score in BOTH_SIGNS:
         negative = {stage: float((table["value"] < 0).mean()) for stage, table in found.items()}
         shares = [
-            f"{phrasing.percent(round(share, 3))} {own.stage_name(stage)}"
+            f"{phrasing.percent(round(share, 3))} of the {own.stage_name(stage)}"
             for stage, share in negative.items()
         ]
-        whose = "heads with a negative correlation, the first candidates for a cut"
-        parts.append(f"{whose}: {phrasing.listing(shares)}")
+        first = "heads with a negative correlation are the first candidates for a cut"
+        parts.append(f"{first}: {phrasing.listing(shares)} model's")
     tuned = found.get(TUNED, next(iter(found.values())))
     top = tuned.loc[tuned["value"].idxmax()]
     named = f"{head_said(run, int(top['unit']))} ({phrasing.number(top['value'])})"
