@@ -18,7 +18,7 @@ def short(value: float) -> str:
     1."""
     if not math.isfinite(value):
         return phrasing.number(value)
-    if abs(value) >= 99.5:
+    if not value or abs(value) >= 99.5:
         return phrasing.number(value)
     digits = 3 if 0.995 <= abs(value) < 1 else 2
     text = f"{value:#.{digits}g}".rstrip(".")

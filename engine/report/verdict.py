@@ -23,7 +23,7 @@ from engine.report.charts import lookup
 from engine.report.charts.by_group import end_named
 from engine.report.charts.classifier_lookup import repeats
 from engine.report.charts.flips import flipped_said
-from engine.report.charts.headline import VERBS, Change, Moved, changes, ends_said, kind_of, moved
+from engine.report.charts.headline import Change, Moved, changes, ends_said, kind_of, moved
 from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_choice
@@ -172,7 +172,8 @@ def advice(run: Run, choice: Choice) -> Advice:
     else:
         told, said = (
             [],
-            "Leave it: no gain is shown in the gap between groups, in size or in speed.",
+            "Leave it: neither a smaller gap between groups nor a saving of 1 % in size or time is"
+            " shown.",
         )
     groups = any(loss.group for loss in told)
     return Advice(answer, said, "group" if groups else "quality" if told else about)
@@ -476,7 +477,7 @@ def _side(
             groups = ""
         told.append((one.size, one.measure, (one.verb, phrase)))
     if groups:
-        told.append((size, group, (VERBS[way], f"{group.name} for {groups}")))
+        told.append((size, group, (phrasing.VERBS[way], f"{group.name} for {groups}")))
     return sorted(told, key=lambda one: -one[0])
 
 

@@ -67,8 +67,6 @@ def ends_said(
 
 MANY = 4
 """Times a value from which on both values are said, and no longer the share by which it rose."""
-VERBS = {"fell": "lowers", "rose": "raises"}
-"""What a cut does to a measure that moved this way."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,7 @@ class Change:
         way = phrasing.direction(self.row)
         if self.measure.name.endswith("gap"):
             return "narrows" if way == "fell" else "widens"
-        return VERBS[way]
+        return phrasing.VERBS[way]
 
     def said(self, name: str, exact: bool) -> str:
         """E.g. "perplexity by 1.5 %", "AUC from 0.97 to 0.94"; name: another than the
@@ -150,11 +148,7 @@ def moved(view: View) -> Moved:
     rows = sorted(
         table.to_dict("records"), key=lambda row: (row["was"] != worst, -abs(row["delta"]))
     )
-    ways = [phrasing.direction(row, view.judged) for row in rows]
-    worse, better = (
-        [row for row, one in zip(rows, ways, strict=True) if one == way]
-        for way in (measure.worse, measure.better)
-    )
+    worse, better = (phrasing.clear(rows, way) for way in (measure.worse, measure.better))
     alone = [row for row in rows if phrasing.direction(row) == measure.worse and row not in worse]
     return Moved(
         tuple(words.quoted(row["group"]) for row in worse),

@@ -266,8 +266,8 @@ FAR = 3.0
 """Times the dense perplexity from which on the scale is logarithmic."""
 _ENDS = ("delta", "delta_low", "delta_high")
 _BESIDE = {
-    "fell": "less bias with",
-    "rose": "more bias with",
+    "fell": "less {} with",
+    "rose": "more {} with",
     "unclear": "no clear change with",
     "unknown": "no interval for",
 }
@@ -432,7 +432,8 @@ def _beside_dense(view: lookup.View, others: list[dict[str, Any]]) -> str:
             for one in others
             if claimed(view, view.reading.harm, one) == kind
         ]
-        said += [f"{found} {'; '.join(names)}"] if names else []
+        what = found.format(view.reading.harm.name)
+        said += [f"{what} {'; '.join(names)}"] if names else []
     return f"Of others that take {near}, against the dense model: {'; '.join(said)}."
 
 

@@ -649,7 +649,7 @@ def _chance_answer(
     but = "Above the 95 % band, but not after correction for all methods and shares compared"
     corrected = f"{but}: {phrasing.listing(above)}." if above else ""
     each = [
-        f"{named[row['method']]} {_place(row)} (p = {phrasing.number(row['p'])})" for row in rows
+        f"{named[row['method']]}: {_place(row)} (p = {phrasing.number(row['p'])})" for row in rows
     ]
     mean, low, high = (measure.number(rows[0][f"null_{end}"]) for end in ("mean", "low", "high"))
     band = f"random masks: {measure.name} {mean}, 95 % from {low} to {high}"
