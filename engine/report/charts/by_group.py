@@ -15,7 +15,7 @@ from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import axis_note
-from engine.report.charts.headline import claimed, ends_said
+from engine.report.charts.headline import ends_said
 from engine.report.charts.kinds import add_series, dots, row_names, silent
 from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
@@ -279,7 +279,7 @@ def _told(view: View, rows: Mapping[str, Values]) -> tuple[str, list[str]]:
     if not {reading.worst.metric, reading.best.metric, reading.gap.metric} <= set(rows):
         return "Worst-off and best-off subgroup were not both measured", []
     worst, best, gap = (rows[one.metric] for one in (reading.worst, reading.best, reading.gap))
-    way, kind = view.way(reading.worst, worst), claimed(view, reading.gap, gap)
+    way, kind = view.way(reading.worst, worst), phrasing.direction(gap)
     gains, hurt = way == reading.worst.better, way == reading.worst.worse
     loses = view.way(reading.best, best) == reading.best.worse
     facts = [
