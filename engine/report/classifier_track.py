@@ -4,7 +4,7 @@ takeaways."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -240,31 +240,30 @@ def more(run: Run, choice: Choice, variant: Values) -> str:
     found = (
         degenerate_said(run, variant),
         missed_said(run, variant),
-        *_mistaken(run, choice, variant),
         _of(run, choice, variant),
     )
     return " ".join(filter(None, found))
 
 
-def _mistaken(run: Run, choice: Choice, variant: Values) -> Iterator[str]:
+def beside(run: Run, choice: Choice, variant: Values) -> list[str]:
     """Of two classes, whose items the cut model takes for the other class clearly more often:
     accuracy can rise over false alarms."""
-    names, axis = run.data["classes"], choice.measured
+    names, axis, found = run.data["classes"], choice.measured, []
     if len(names) != 2 or CLASS_AXIS in axis.split("+") or lookup.is_predicted(variant):
-        return
+        return []
     rows = where(lookup.frame(run, "groups"), variant=variant["variant"], axis=axis)
     rows = rows[rows["metric"].isin(["fpr", "tpr"]) & rows["delta"].notna()].to_dict("records")
     for metric, worse, own, other in (("fpr", "rose", *names), ("tpr", "fell", *names[::-1])):
         clear = [
             words.quoted(row["group"])
-            for row in rows
-            if row["metric"] == metric and phrasing.direction(row, len(rows)) == worse
+            for row in phrasing.clear(rows, worse)
+            if row["metric"] == metric
         ]
         if clear:
             items, whose = track_of(run).nouns.items, in_words.names(clear)
-            yield (
-                f"More {words.quoted(own)} {items} of {whose} are taken for {words.quoted(other)}."
-            )
+            wrong = f"{words.quoted(own)} {items} of {whose} are taken for {words.quoted(other)}"
+            found.append(f"more {wrong}")
+    return found
 
 
 def _of(run: Run, choice: Choice, variant: Values) -> str:
@@ -310,7 +309,7 @@ def telling(
 ) -> Telling:
     """The plain words of a classifier's audit; `invented` as `groups` reads it."""
     told = partial(groups, invented=invented)
-    return Telling(does, told, harm, CHANCE, more=more, unlearned=unlearned)
+    return Telling(does, told, harm, CHANCE, more=more, beside=beside, unlearned=unlearned)
 
 
 def missed_said(run: Run, variant: Values) -> str:

@@ -17,7 +17,7 @@ def short(value: float) -> str:
     1."""
     if not math.isfinite(value):
         return phrasing.number(value)
-    if abs(value) >= 99.5:
+    if not value or abs(value) >= 99.5:
         return phrasing.number(value)
     digits = 3 if 0.995 <= abs(value) < 1 else 2
     text = f"{value:#.{digits}g}".rstrip(".")
@@ -70,10 +70,11 @@ def length(sentence: str) -> int:
     return sum(any(letter.isalnum() for letter in word) for word in sentence.split())
 
 
-def who(groups: Sequence[str], total: int, most: int) -> str:
-    """Groups in a headline: all of them, each by name, or more than `most` as a count."""
-    if len(groups) == total > 2:
-        return f"all {counted(total)} groups"
+def who(groups: Sequence[str], total: int, most: int, judged: int) -> str:
+    """Groups in a headline: all that can be judged, each by name, or more than `most` as a
+    count."""
+    if len(groups) == judged > 2:
+        return f"all {counted(judged)} {'judged ' * (judged < total)}groups"
     if len(groups) > most:
         return f"{counted(len(groups))} of {counted(total)} groups"
     return phrasing.listing(groups)

@@ -143,6 +143,11 @@ def direction(row: Values, among: int = 1) -> str:
     return "rose" if low > 0 else "unclear"
 
 
+def clear(rows: list[dict[str, Any]], way: str) -> list[dict[str, Any]]:
+    """Those of so many rows that clearly moved one way, any of which may be named."""
+    return [row for row in rows if direction(row, len(rows)) == way]
+
+
 @cache
 def _wider(among: int) -> float:
     """By what factor 95 % intervals widen where any of so many may be named (Bonferroni). By

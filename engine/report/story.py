@@ -18,6 +18,7 @@ from engine.core.text import visible
 from engine.report import in_words, phrasing, verdict
 from engine.report.charts import lookup
 from engine.report.charts.cost import cost
+from engine.report.charts.headline import kind_of
 from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice, Panel
 from engine.report.charts.what_was_cut import before_after, what_was_cut
@@ -73,7 +74,7 @@ def _problem(view: View, name: str = "problem") -> Step:
     sentence = f"Before any cut, {said}."
     if not said:
         sentence = f"Too few {few} to say how the uncut model treats subgroups of {axis}."
-    picture = view.track.charts.groups(view.run, uncut)
+    picture = _picture(View(view.run, uncut), "harm" if view.is_whole else "group")
     return Step(name, sentence, picture, _measured(View(view.run, uncut)))
 
 
@@ -86,7 +87,8 @@ def _cut(view: View) -> Step:
         lookup.method_label(run, variant["method"]),
         track.methods.definition(variant["method"]),
     )
-    sentence = f"{phrasing.sentence(method)} cuts {track.variants.cut_of(run, variant)}."
+    verb = ":" if track.ways.instead(variant) else " cuts"
+    sentence = f"{phrasing.sentence(method)}{verb} {track.variants.cut_of(run, variant)}."
     return Step("cut", sentence, what_was_cut(run, view.choice), _first_sentence(how))
 
 
@@ -118,7 +120,8 @@ def _sure(view: View) -> str:
     name = measure.name
     if row is None or not math.isfinite(row["value"]):
         return f"We cannot say: the {name} was not measured here."
-    if view.was_chance and not is_dense:
+    is_claimed = kind_of(view, measure, row) in ("better", "worse")
+    if view.was_chance and not (is_dense or is_claimed):
         before = "before" if view.track.ways.instead(view.variant) else "before the cut"
         return f"The {name} {before} could be chance alone, so we claim no change."
     kind = phrasing.direction(row)

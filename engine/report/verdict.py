@@ -24,7 +24,7 @@ from engine.report.charts import lookup
 from engine.report.charts.by_group import end_named
 from engine.report.charts.classifier_lookup import repeats
 from engine.report.charts.flips import flipped_said
-from engine.report.charts.headline import VERBS, Moved, changes, ends_said, kind_of, moved
+from engine.report.charts.headline import Moved, changes, ends_said, kind_of, moved
 from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_choice
@@ -163,7 +163,7 @@ def advice(run: Run, choice: Choice) -> Advice:
     about = "harm"
     if answer == TAKE:
         taken, worse = _taken(view, gained)
-        about = about_of(view, worse) if worse else about if closed else "cost"
+        about = worse or (about if closed else "cost")
         told, said = [], f"{taken} {_ruled_out(view)}"
     elif answer == MORE:
         told = [loss for loss in found if not loss.is_below]
@@ -175,7 +175,8 @@ def advice(run: Run, choice: Choice) -> Advice:
     else:
         told, said = (
             [],
-            "Leave it: no gain is shown in the gap between groups, in size or in speed.",
+            "Leave it: neither a smaller gap between groups nor a saving of 1 % in size or time is"
+            " shown.",
         )
     groups = any(loss.group for loss in told)
     return Advice(answer, said, "group" if groups else "quality" if told else about)
@@ -203,9 +204,9 @@ def tolerances_said(run: Run, choice: Choice) -> tuple[str, dict[str, str]]:
     return f"Accepted losses: {said}", dict(zip(fields, titles, strict=True))
 
 
-def _weighed(view: View) -> str:
+def _weighed(view: View, joint: str = "and") -> str:
     """What losses of groups are weighed in: "AUC and accuracy"."""
-    return " and ".join(one.reading.group.name for one in views(view.run, view.choice))
+    return f" {joint} ".join(one.reading.group.name for one in views(view.run, view.choice))
 
 
 def about_of(view: View, measure: Measure) -> str:
@@ -214,18 +215,27 @@ def about_of(view: View, measure: Measure) -> str:
     return names.get(measure.metric, "group")
 
 
-def _taken(view: View, gained: Sequence[str]) -> tuple[str, Measure | None]:
+def _taken(view: View, gained: Sequence[str]) -> tuple[str, str]:
     """What clearly gets worse, if by less than is accepted, before what is gained: as much of that
-    as a sentence holds. And the measure that is named first of what got worse."""
+    as a sentence holds. And which chart shows what is named first of what got worse."""
     every, harm = views(view.run, view.choice), f"the {view.reading.harm.name}"
+    beside = _beside(view)
     shorter = [(1, NAMED, most) for most in range(len(gained), 0, -1)]
     for exact, named, most in (*shorter, (0, NAMED, 1), (0, 0, 1)):
         worse = _side(every, True, harm, exact, named)
         but = f"{in_words.verbs([phrase for *_, phrase in worse])}, but " if worse else ""
-        said = f"Take it: it {but}{phrasing.listing(gained[:most])}."
+        start = ", but ".join(("Take it", *(() if worse else beside[:1])))
+        said = f"{start}: it {but}{phrasing.listing(gained[:most])}."
         if in_words.length(said) <= LONGEST:
             break
-    return said, worse[0][1] if worse else None
+    rest = phrasing.sentences(beside if worse else beside[1:])
+    about = about_of(view, worse[0][1]) if worse else "group" * bool(beside)
+    return f"{said} {rest}".strip(), about
+
+
+def _beside(view: View) -> list[str]:
+    """Clear harms that no measure of the first sentence holds."""
+    return view.track.telling.beside(view.run, view.choice, view.variant)
 
 
 def _ruled_out(view: View) -> str:
@@ -237,9 +247,8 @@ def _ruled_out(view: View) -> str:
         f" any group, or of {in_words.per_cent(view.choice.quality_tolerance)}{of}"
         f" overall (error rate {in_words.per_cent(ERROR)})."
     )
-    few = len(view.groups()) - len(view.groups(known="delta"))
-    left = f" {phrasing.count(few, 'group')} with too few {group.few} cannot be judged."
-    return said + left * bool(few)
+    left = sorted({*view.groups()["group"]} - {*view.groups(known="delta")["group"]})
+    return f"{said} Not judged: {phrasing.listing(map(words.quoted, left))}." if left else said
 
 
 def _open(view: View, open_: Sequence[Loss], tests: int) -> str:
@@ -249,7 +258,8 @@ def _open(view: View, open_: Sequence[Loss], tests: int) -> str:
     if not open_ and (quality is None or math.isnan(quality["value"])):
         return f"{view.reading.quality.name} was not measured."
     if not open_:
-        return f"there are too few {view.reading.group.few} to judge groups or quality."
+        why = "" if view.is_whole else f": too few {view.reading.group.few}"
+        return f"no group can be judged{why}."
     said = _costs(view, open_, "may {} by {} or more")
     needs = [loss.needed(tests) for loss in open_ if loss.group]
     if repeats(view.run) > 1:
@@ -268,11 +278,12 @@ def _costs(view: View, losses_: Sequence[Loss], how: str) -> str:
     """Losses, in a sentence each, the first with a small letter; how: of a verb and an amount."""
     said = []
     for (measure, is_group), few in groupby(losses_, lambda loss: (loss.measure, bool(loss.group))):
-        choice = view.choice
+        choice, names = view.choice, [words.quoted(loss.group) for loss in few if loss.group]
         most = f"{choice.tolerance:g}" if is_group else in_words.per_cent(choice.quality_tolerance)
-        names = in_words.names([words.quoted(loss.group) for loss in few if loss.group])
-        does = how.format(_way(measure), most)
-        said.append(f"{measure.name} {does}{f' for {names}' if names else ''}.")
+        whose = in_words.who(names, len(view.groups()), NAMED, view.judged)
+        of = f" for {whose}" if is_group else ""
+        overall = " overall" * (not is_group and measure.name in _weighed(view))
+        said.append(f"{measure.name}{overall} {how.format(_way(measure), most)}{of}.")
     return " ".join([*said[:1], *map(phrasing.sentence, said[1:])])
 
 
@@ -388,7 +399,7 @@ def verdict(run: Run, choice: Choice) -> Verdict:
     return Verdict(
         _audited(view),
         said,
-        " ".join(_meaning(view, said)),
+        " ".join(filter(None, _meaning(view, said))),
         view.track.telling.more(run, choice, view.variant),
         tuple(_numbers(view)),
         _marked(view, cost),
@@ -435,8 +446,10 @@ def _sentence(view: View) -> tuple[str, Measure]:
         if not _is_measured(view.harm):
             return f"{phrasing.sentence(harm)} was not measured here.", group
         return f"{does} " + (
-            "leaves no group clearly worse off."
+            f"leaves no group clearly worse off in {_weighed(view, 'or')}."
             if who.judged
+            else f"does not clearly change {harm}."
+            if view.is_whole
             else f"leaves open who pays: no group has enough {group.few} to tell."
         ), group
     room = LONGEST - in_words.length(PREDICTED) * view.is_predicted
@@ -475,7 +488,7 @@ def _side(
             else (who.better, who.gained, group.better)
         )
         side = "worse" if is_harm else "better"
-        groups, told = in_words.who(names, who.groups, most), []
+        groups, told = in_words.who(names, who.groups, most, who.judged), []
         for place, one in enumerate(one for one in changes(view) if one.is_harm == is_harm):
             name = harm if view is every[0] else "the " * bool(most) + one.measure.name
             is_gap = one.measure == view.reading.harm
@@ -485,7 +498,7 @@ def _side(
                 groups = ""
             told.append((one.size, one.measure, (one.verb, phrase)))
         if groups:
-            told.append((size, group, (VERBS[way], f"{group.name} for {groups}")))
+            told.append((size, group, (phrasing.VERBS[way], f"{group.name} for {groups}")))
         found += sorted(told, key=lambda one: -one[0])
     verbs = [verb for *_, (verb, _) in found]
     return sorted(found, key=lambda one: verbs.index(one[2][0]))
@@ -506,6 +519,9 @@ def _uncut(view: View, harm: str) -> str:
 def uncut_ends(view: View, named: Callable[[str], str] = words.quoted) -> str:
     """`ends_said` of the harm of groups; "" where fewer than two are known."""
     group = view.reading.group
+    if view.is_whole and view.dense is not None:
+        chance = ", which may be chance" * view.was_chance
+        return f"the {group.name} is {in_words.short(view.dense['value'])}{chance}"
     table = view.groups("dense", known="value").sort_values("value", ascending=group.sign < 0)
     return ends_said(view, group, table, named) if len(table) > 1 else ""
 
@@ -517,8 +533,9 @@ def _meaning(view: View, sentence: str) -> Iterator[str]:
         return
     row, who = view.harm, moved(view)
     if not view.is_dense:
-        yield from _of_groups(view, who, sentence)
-        yield from filter(None, [flipped_said(view.run, view.choice)])
+        yield phrasing.sentences(_beside(view))
+        yield from () if view.is_whole else _of_groups(view, who, sentence)
+        yield flipped_said(view.run, view.choice)
     if row is None or not _is_measured(row):
         if not view.is_dense and "not measured" not in sentence:
             harm = view.track.telling.harm(view.run, view.choice)
@@ -533,22 +550,21 @@ def _meaning(view: View, sentence: str) -> Iterator[str]:
 
 def _of_groups(view: View, who: Moved, sentence: str) -> Iterator[str]:
     """Groups that the first sentence only counts, and that none pays, or can be judged."""
-    every = views(view.run, view.choice)
+    every, group = views(view.run, view.choice), view.reading.group
     others = [(one.reading.group.name, moved(one).worse) for one in every]
     named = [("Worse off", who.worse), *((f"Worse in {name}", few) for name, few in others[1:])]
     for start, names in [*named, ("Better off", who.better)]:
         if len(names) < who.groups and any(name not in sentence for name in names):
             yield f"{start}: {phrasing.listing(names, len(names))}."
-    is_said = any(part in sentence for part in ("worse off.", "to tell", "not measured"))
+    is_said = any(part in sentence for part in ("worse off", "to tell", "not measured"))
     if not who.judged and not is_said:
-        yield f"No group has enough {view.reading.group.few} to tell who pays."
+        yield f"No group has enough {group.few} to tell who pays."
     elif not (is_said or any(names for _, names in named)) and len(who.better) < who.groups:
-        yield "No single group is clearly worse off."
-    group = view.reading.group
+        yield f"No single group is clearly worse off in {_weighed(view, 'or')}."
     if who.judged and not who.worse:
         way = "rise" if group.worse == "rose" else "fall"
-        of = f" in {group.name}" * (len(others) > 1)
-        yield f"A {way}{of} below {in_words.short(min(who.seen, 1.0))} could go unseen."
+        seen = in_words.short(min(who.seen, 1.0))
+        yield f"A {way} in {group.name} below {seen} could go unseen."
     if who.alone:
         yield (
             f"Alone, {group.name} for {phrasing.listing(who.alone)} would count as worse; among"

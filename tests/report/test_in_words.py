@@ -44,9 +44,10 @@ def test_neighbours_with_one_verb_share_it():
 
 def test_groups_are_all_named_or_counted():
     names = ["“a”", "“b”", "“c”", "“d”"]
-    assert in_words.who(names, 4, 3) == "all four groups"
-    assert in_words.who(names, 9, 3) == "four of nine groups"
-    assert in_words.who(names[:2], 2, 3) == "“a” and “b”"
+    assert in_words.who(names, 4, 3, 4) == "all four groups"
+    assert in_words.who(names, 9, 3, 4) == "all four judged groups"
+    assert in_words.who(names, 9, 3, 8) == "four of nine groups"
+    assert in_words.who(names[:2], 2, 3, 2) == "“a” and “b”"
 
 
 def test_a_model_is_called_by_the_last_part_of_its_path():

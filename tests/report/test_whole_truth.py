@@ -70,6 +70,12 @@ def _readings(choice, run):
     ]
 
 
+def groups_of(run, variant, measure, choice):
+    """Groups whose change can be judged."""
+    rows = _tables(run)[1].get((variant, measure.metric, choice.measured), [])
+    return [row for row in rows if row["delta"] == row["delta"]]
+
+
 def _expected(run, choice, variant) -> Iterator[tuple[str, int, bool]]:
     """(name, way, is it a harm) of every clear change, by the tables alone."""
     first, *also = _readings(choice, run)
@@ -79,7 +85,7 @@ def _expected(run, choice, variant) -> Iterator[tuple[str, int, bool]]:
 
 
 def _moved(run, choice, variant, reading) -> Iterator[tuple[str, int, bool]]:
-    results, groups = _tables(run)
+    results, _ = _tables(run)
 
     def row_of(measure, name):
         return results[name, measure.metric, choice.measured if measure.per_axis else ""]
@@ -93,8 +99,8 @@ def _moved(run, choice, variant, reading) -> Iterator[tuple[str, int, bool]]:
         if way:
             yield measure.name, way, way != better
     group = reading.group
-    mine = groups.get((variant, group.metric, choice.measured), [])
-    among = sum(row["delta"] == row["delta"] for row in mine)
+    mine = groups_of(run, variant, group, choice)
+    among = len(mine)
     for row in mine:
         if way := _way(row, among):
             yield f"{group.name} {words.quoted(row['group'])}", way, way == group.sign
@@ -116,7 +122,9 @@ def _told(run, choice, variant, said) -> Iterator[tuple[str, int, bool]]:
                 here = re.search(rf"\b{group.name}\b(?! gap)((?!\b({any_group})\b).)*", part)
                 of_groups = here[0] if here else ""
                 names = re.findall(r"“[^”]*”", of_groups)
-                names = sorted(every) if re.search(r"all \w+ groups", of_groups) else names
+                if re.search(r"all \w+ (judged )?groups", of_groups):
+                    judged = groups_of(run, variant, group, choice)
+                    names = [words.quoted(row["group"]) for row in judged]
                 named = [f"{group.name} {name}" for name in names]
                 if counted := re.search(r"(\w+) of \w+ groups", of_groups):  # too many to name
                     known = {name for name, at, _ in _expected(run, choice, variant) if at == way}
@@ -174,6 +182,69 @@ def test_a_difference_that_may_be_chance_is_said_so_before_the_cut_too(run_id):
         for said in (first, verdict(run, uncut).sentence, chart):
             assert ("chance" in said) == is_chance, said
         assert len(first.split()) <= story.LONGEST
+
+
+@pytest.mark.parametrize("run_id", RUNS)
+def test_no_page_moves_a_harm_of_which_another_claims_no_change(run_id):
+    """Slide 3 said "raises the bias", slide 4 "we claim no change"; so did Trade-off and
+    Summary."""
+    run = Store(EMBEDDED).open(run_id)
+    track = track_of(run)
+    for choice, variant in _choices(run):
+        harm, view = track.readings.of(choice.reading).harm.name, lookup.View(run, choice)
+        if not view.was_chance:
+            continue
+        is_claimed = any(name == harm for name, *_ in _expected(run, choice, variant))
+        sure, found = story.step(run, choice, "how_sure").sentence, verdict(run, choice)
+        assert not (is_claimed and "no change" in f"{sure} {found.more}"), (choice, sure)
+        along = track.charts.harm(run, choice).answer
+        if "selections" in along:  # the mean of several, whose ends are no interval of 95 %
+            assert "95 % interval " not in along
+        else:
+            assert bool(re.search(r"\b(raises|lowers)\b", along)) == is_claimed, (choice, along)
+        cut = story.step(run, choice, "cut").sentence
+        assert " cuts " not in cut or re.search(r" cuts [\d,]+ ", cut), cut
+
+
+REAL, JUDGE = "71991fccb02a6810", "3a1492739673aac9"
+
+
+def test_a_benchmark_is_never_called_the_bias_of_an_axis():
+    """Occupations and pronouns made "raises the bias of race and ethnicity by 217 %"."""
+    run = Store(EMBEDDED).open(REAL)
+    name = track_of(run).readings.offered(run)[1]
+    for choice, _ in _choices(run):
+        choice = replace(choice, reading=name)
+        uncut = replace(choice, method="dense", level=0.0)
+        for one in (verdict(run, choice), verdict(run, uncut)):
+            text = f"{one.whole} {one.advice.said}"
+            assert "bias of" not in text and "enough items" not in text, text
+        steps = [story.step(run, choice, name) for name in story.TITLES]
+        assert not any("bias of" in step.sentence or "Too few" in step.sentence for step in steps)
+
+
+@pytest.mark.parametrize(("run_id", "ways"), [(REAL, {"perplexity": 1}), (JUDGE, {"fpr": 1})])
+def test_harms_to_groups_that_the_first_sentence_cannot_hold_come_next(run_id, ways):
+    """More accurate by false alarms about four groups, of which the advice to take it said
+    nothing."""
+    run, told = Store(EMBEDDED).open(run_id), 0
+    table = run.table("groups")
+    for choice, variant in _choices(run):
+        mine = table[(table["variant"] == variant) & (table["axis"] == choice.measured)]
+        mine = mine[mine["metric"].isin([*ways, "tpr"]) & mine["delta"].notna()]
+        for metric, way in ways.items():
+            harmed = [
+                words.quoted(row["group"])
+                for row in mine.to_dict("records")
+                if row["metric"] == metric and _way(row, len(mine)) == way
+            ]
+            found = verdict(run, choice)
+            first = found.meaning.partition(". ")[0]
+            assert not harmed or in_words.names(harmed) in first, (choice, found.meaning)
+            if harmed and found.advice.answer == TAKE:
+                assert in_words.names(harmed) in found.advice.said.partition(" The data")[0]
+            told += bool(harmed)
+    assert told
 
 
 LANGUAGE, IMAGES = "268fbf50d7721a75", "3b062967ecb317a9"

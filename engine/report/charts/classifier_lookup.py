@@ -63,7 +63,7 @@ def paid_most(table: pd.DataFrame) -> Paid | None:
     rows = table[table["delta"].notna()].sort_values("delta", kind="stable").to_dict("records")
     if not rows:
         return None
-    clear = [row for row in rows if phrasing.direction(row, len(rows)) == "fell"]
+    clear = phrasing.clear(rows, "fell")
     if not clear:
         return Paid(rows[0], False)
     return Paid(clear[0], True, rows[0] if rows[0]["group"] != clear[0]["group"] else None)

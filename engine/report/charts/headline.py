@@ -24,14 +24,18 @@ def kind_of(view: View, measure: Measure, row: Values) -> str:
     """
     if view.track.telling.unlearned(view.run):
         return "no verdict"
-    kind = view.way(measure, row)
+    kind = claimed(view, measure, row)
     if kind in ("unclear", "unknown"):
         return "no clear change" if kind == "unclear" else "not compared"
-    is_better = kind == measure.better
-    is_harm = measure.metric == view.reading.harm.metric
-    if is_harm and view.was_chance and (is_better or phrasing.inside_null(row)):
-        return "no clear change"
-    return "better" if is_better else "worse"
+    return "better" if kind == measure.better else "worse"
+
+
+def claimed(view: View, measure: Measure, row: Values) -> str:
+    """Which way a change goes, as `View.way` says it, where it may be claimed; else "unclear"."""
+    kind, is_harm = view.way(measure, row), measure.metric == view.reading.harm.metric
+    if kind == "unknown" or not (is_harm and view.was_chance):
+        return kind
+    return "unclear" if kind == measure.better or phrasing.inside_null(row) else kind
 
 
 def null_warning(run: Run, choice: Choice) -> str:
@@ -63,8 +67,6 @@ def ends_said(
 
 MANY = 4
 """Times a value from which on both values are said, and no longer the share by which it rose."""
-VERBS = {"fell": "lowers", "rose": "raises"}
-"""What a cut does to a measure that moved this way."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class Change:
         way = phrasing.direction(self.row)
         if self.measure.name.endswith("gap"):
             return "narrows" if way == "fell" else "widens"
-        return VERBS[way]
+        return phrasing.VERBS[way]
 
     def said(self, name: str, exact: bool) -> str:
         """E.g. "perplexity by 1.5 %", "AUC from 0.97 to 0.94"; name: another than the
@@ -146,11 +148,7 @@ def moved(view: View) -> Moved:
     rows = sorted(
         table.to_dict("records"), key=lambda row: (row["was"] != worst, -abs(row["delta"]))
     )
-    ways = [phrasing.direction(row, view.judged) for row in rows]
-    worse, better = (
-        [row for row, one in zip(rows, ways, strict=True) if one == way]
-        for way in (measure.worse, measure.better)
-    )
+    worse, better = (phrasing.clear(rows, way) for way in (measure.worse, measure.better))
     alone = [row for row in rows if phrasing.direction(row) == measure.worse and row not in worse]
     return Moved(
         tuple(words.quoted(row["group"]) for row in worse),

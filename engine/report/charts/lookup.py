@@ -352,6 +352,13 @@ def level_of(run: Run, choice: Choice) -> float:
     return choice.level if choice.level > level.none or not cut else level.first(cut)
 
 
+def level_said(run: Run, variant: Values) -> str:
+    """The level of a variant; what it came to where it has levels of its own."""
+    level = track_of(run).level
+    own = track_of(run).ways.own_levels(variant["method"])
+    return level.say(variant[level.realised if own else level.column])
+
+
 @dataclass(frozen=True)
 class View:
     """What a reader chose of a run, looked up once for all that is said of it. RequestError for an
@@ -405,6 +412,11 @@ class View:
         picked among all, which it allows for."""
         picked = measure.metric in (self.reading.worst.metric, self.reading.best.metric)
         return phrasing.direction(row, self.judged if picked else 1)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the harm is one of all items together, as a benchmark's is, and not of groups."""
+        return self.reading.group == self.reading.harm
 
     @property
     def was_chance(self) -> bool:

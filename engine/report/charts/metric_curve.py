@@ -16,6 +16,7 @@ from engine.core import words
 from engine.core.types import Values, at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.report.charts.headline import claimed
 from engine.report.charts.kinds import (
     add_points,
     add_series,
@@ -389,7 +390,7 @@ NULLS = " null_low null_high null_p group_null_low group_null_high group_null_p"
 def _answer(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> tuple[str, str]:
     """At the chosen level: what the chosen method does; then the others, from the interval of each
     change."""
-    level, measure = track_of(run).level, curve.measure
+    level, measure, view = track_of(run).level, curve.measure, lookup.View(run, choice)
     what = curve.said or measure.name
     points = pooled(run, table[table["method"] != "dense"])
     if points.empty:
@@ -403,15 +404,21 @@ def _answer(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> tupl
         if not math.isfinite(row["delta"]):  # a level that is about the change already
             parts.append(f"At {level.say(at)}, {what} of {name} is {measure.with_interval(row)}")
             continue
+        change = measure.change(row).removeprefix("no clear change, ")
+        if row["selections"] > 1:
+            change = change.replace("95 % interval", "all 95 % intervals within")
+            change = f"{change}; mean of {row['selections']} selections"
         parts.append(
-            f"At {level.say(at)}, {name} {verbs[phrasing.direction(row)]} {what}"
-            f" ({measure.change(row).removeprefix('no clear change, ')})"
+            f"At {lookup.level_said(run, row)}, {name} {verbs[claimed(view, measure, row)]} {what}"
+            f" ({change})"
         )
     others = here[here["method"] != choice.method].to_dict("records")
     ways = (("fell", "lower"), ("rose", "raise"))[:: -measure.sign]
     for kind, verb in (*ways, ("unclear", "do not clearly change")):
         names = [
-            words.method_name(row["method"]) for row in others if phrasing.direction(row) == kind
+            words.method_name(row["method"])
+            for row in others
+            if claimed(view, measure, row) == kind
         ]
         if names:
             rest.append(

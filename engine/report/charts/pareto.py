@@ -342,7 +342,7 @@ def _names(run: Run, table: pd.DataFrame, most: int = 6) -> str:
     track, told = track_of(run), []
     for row in table.to_dict("records"):
         mark = track.variants.mark(row).replace(" = ", " ")
-        level = f"{track.level.say(row[track.level.column])}{mark}"
+        level = f"{lookup.level_said(run, row)}{mark}"
         is_dense = row["method"] == "dense"
         name = words.method_name(row["method"])
         told.append(f"the {track.nouns.whole}" if is_dense else f"{name} ({level})")

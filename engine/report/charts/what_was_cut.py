@@ -198,9 +198,8 @@ def before_after(run: Run, choice: Choice) -> Panel:
     there."""
     view = View(run, choice)
     measure, variant = view.reading.harm, view.variant
-    question = (
-        f"How sure is the {measure.name} of {words.axis_name(choice.measured)}, before and after?"
-    )
+    about = measure.of(words.axis_name(choice.measured))
+    question = f"How sure is the {about}, before and after?"
     models = [(view.dense, {"model": view.track.nouns.whole, "method": "dense"})]
     if not view.is_dense:
         label = lookup.variant_label(run, variant)
@@ -214,7 +213,7 @@ def before_after(run: Run, choice: Choice) -> Panel:
         square = {"symbol": "square", "size": 12, "color": choice.theme.band}
         entry(figure, "what chance alone would give", mode="markers", marker=square)
     said = "; ".join(f"{row['model']}: {measure.with_interval(row)}" for row in rows)
-    change = f"; change {measure.change(rows[1])}" if len(rows) > 1 else ""
+    change = f"; change: {measure.change(rows[1])}" if len(rows) > 1 else ""
     shown = readable(table, "model value low high null_low null_high")
     note = lookup.caveat(run, rows[-1])
     return Panel(

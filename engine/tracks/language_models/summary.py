@@ -186,7 +186,7 @@ def groups(run: Run, axis: str) -> str:
 
 
 def harm(run: Run, choice: Choice) -> str:
-    return f"the bias of {words.axis_name(choice.measured)}"
+    return f"the {lookup.reading(run, choice).harm.of(words.axis_name(choice.measured))}"
 
 
 def beyond(run: Run, choice: Choice, row: Values) -> str:
@@ -211,6 +211,14 @@ def more(run: Run, choice: Choice, variant: Values) -> str:
     return " ".join(filter(None, [text, *judged, raw]))
 
 
+def beside(run: Run, choice: Choice, variant: Values) -> list[str]:
+    """Texts about which groups the model predicts clearly worse."""
+    rows = lookup.groups_of(run, variant["variant"], "perplexity", choice.measured)
+    rows = rows[(rows["verdict"] == "") & rows["delta"].notna()]
+    worse = [words.quoted(row["group"]) for row in phrasing.clear(rows.to_dict("records"), "rose")]
+    return [f"the model is more surprised by texts about {in_words.names(worse)}"][: len(worse)]
+
+
 def unusable(run: Run, variant: Values) -> str:
     """Said in place of a verdict on what predicts worse than a guess; "" for every other
     variant."""
@@ -227,7 +235,14 @@ def _is_lost(run: Run, variant: str) -> bool:
 
 
 TELLING = Telling(
-    does, groups, harm, beyond=beyond, more=more, unusable=unusable, unlearned=unlearned
+    does,
+    groups,
+    harm,
+    beyond=beyond,
+    more=more,
+    beside=beside,
+    unusable=unusable,
+    unlearned=unlearned,
 )
 
 

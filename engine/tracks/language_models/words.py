@@ -343,7 +343,7 @@ def unread_cue(cue: str, unknown: int, tokens: int) -> str:
     )
 
 
-NULL_MEANS = "The data support no change of bias and no ranking of heads on this axis."
+NULL_MEANS = "The data support no fall of bias and no ranking of heads on this axis."
 
 RANKED_BY_NOISE = (
     "The ranking that chose these heads is not supported: the dense model's bias is no larger than"

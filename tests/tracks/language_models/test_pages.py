@@ -67,7 +67,7 @@ def test_page_without_any_run(tmp_path, monkeypatch, page):
 def test_null_bias_is_said(here, page, said):
     at = opened(page, run="null-run")
     assert_calm(at)
-    assert "data support no change" in words_of(at) and said in words_of(at)
+    assert "data support no fall" in words_of(at) and said in words_of(at)
 
 
 def test_the_slider_changes_answer_and_charts(here):

@@ -60,7 +60,7 @@ def test_null_band_is_said_everywhere_a_ranking_or_change_is_read(store):
     for panel in (along_sparsity.bias_along_sparsity(run, CHOICE), pareto.pareto(run, CHOICE)):
         assert "inside its null band" in panel.said
     assert correlations.axis_correlation(run, CHOICE).said.startswith(
-        "Not supported for gender and sex"
+        "Not supported for “gender and sex”"
     )
     assert own.NULL_MEANS not in heads.head_map(run, CHOICE, "z_ppl").said
 

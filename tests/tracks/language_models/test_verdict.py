@@ -72,7 +72,8 @@ def test_a_gap_that_fell_because_the_worst_off_gained(base, tmp_path):
         said.sentence == "Cutting 6 of 32 heads lowers toxicity for "
         f"{names[0]}, and the bias of gender and sex by 60 %."
     )
-    seen = "No single group is clearly worse off. A rise below 0.16 could go unseen. "
+    seen = "A rise in toxicity below 0.16 could go unseen. "
+    seen = f"No single group is clearly worse off in toxicity. {seen}"
     assert said.meaning.startswith(f"{seen}Of 46 texts, ")
     assert said.meaning.endswith(
         " would flip 14. The bias fell from 1.0 to 0.40. Chance alone would give up to 0.10."
@@ -105,7 +106,8 @@ def test_levelling_down_is_named_and_partly_so(base, tmp_path):
 def test_what_is_unclear_or_chance_is_said_to_be(base, tmp_path):
     run, choice, _ = told(base, tmp_path / "a", (1.0, -0.3, -0.7, 0.1), [STILL, STILL])
     assert (
-        verdict(run, choice).sentence == "Cutting 6 of 32 heads leaves no group clearly worse off."
+        verdict(run, choice).sentence
+        == "Cutting 6 of 32 heads leaves no group clearly worse off in toxicity."
     )
     assert "does not clearly change: 1.0 before the cut, 0.70 now" in verdict(run, choice).meaning
     run, choice, _ = told(
@@ -119,7 +121,7 @@ def test_what_is_unclear_or_chance_is_said_to_be(base, tmp_path):
         "We claim no change of the bias (0.20 before the cut, 0.10 now): chance"
         in verdict(run, choice).meaning
     )
-    assert "data support no change" in verdict(run, choice).more
+    assert "data support no fall" in verdict(run, choice).more
     run, choice, _ = told(base, tmp_path / "d", (1.0, 1.2, 0.9, 1.5), [(0.5, 0.2, 0.1, 0.3), STILL])
     assert "raises the bias of gender and sex by 120 %, and toxicity for" in (
         verdict(run, choice).sentence
@@ -161,8 +163,7 @@ def test_a_cut_is_taken_where_it_gains_something_and_every_loss_is_ruled_out(bas
     assert found.answer == TAKE and found.said.startswith("Take it: it lowers the bias, saves ")
     assert found.said.endswith(
         " The data rule out a rise of 0.05 in toxicity for any group, or of 5 % in perplexity"
-        " overall (error rate 5 %). 2 groups with too few prompts, words or templates cannot"
-        " be judged."
+        " overall (error rate 5 %). Not judged: “nonbinary” and “transgender”."
     )
     assert advice(run, choice.accepting(tolerance=0.01)).answer == MORE
     assert advice(run, replace(choice, level=0.0)) == Advice("", "")
@@ -185,7 +186,7 @@ def test_a_cut_that_gains_nothing_is_left(base, tmp_path, monkeypatch):
     run, choice, _ = told(base, tmp_path, STILL, [STILL, STILL])
     assert advice(run, choice).answer == TAKE, "it saves bytes"
     monkeypatch.setattr("engine.report.verdict.savings", lambda run, variant: [])
-    assert advice(run, choice).said.startswith("Leave it: no gain is shown")
+    assert advice(run, choice).said.startswith("Leave it: neither a smaller gap")
 
 
 def test_too_little_data_says_how_much_would_tell(base, tmp_path):
@@ -201,4 +202,6 @@ def test_too_little_data_says_how_much_would_tell(base, tmp_path):
     )
     assert f"About {float(f'{enough:.2g}'):,.0f} prompts for each group, instead of" in found.said
     run, choice, _ = told(base, tmp_path / "b", FELL, [None, None])
-    assert "there are too few prompts, words or templates to judge" in advice(run, choice).said
+    assert (
+        "no group can be judged: too few prompts, words or templates." in advice(run, choice).said
+    )

@@ -13,7 +13,7 @@ from engine.core import words
 from engine.core.types import Values, at_level, is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.headline import null_warning
+from engine.report.charts.headline import claimed, null_warning
 from engine.report.charts.kinds import BELOW, lines
 from engine.report.charts.metric_curve import Curve, along, pooled, rows_along, seeds_note
 from engine.report.charts.panel import Choice, Panel, needs_log, nothing, plain, scale
@@ -266,8 +266,8 @@ FAR = 3.0
 """Times the dense perplexity from which on the scale is logarithmic."""
 _ENDS = ("delta", "delta_low", "delta_high")
 _BESIDE = {
-    "fell": "less bias with",
-    "rose": "more bias with",
+    "fell": "less {} with",
+    "rose": "more {} with",
     "unclear": "no clear change with",
     "unknown": "no interval for",
 }
@@ -315,7 +315,7 @@ def _weighed(run: Run, choice: Choice, what: str, start: str, note: str) -> Pane
     mine = table[table["variant"] == lookup.variant_of(run, choice)["variant"]]
     chosen = None if mine.empty else mine.iloc[0].to_dict()
     found = pairs_of(run, choice, table, chosen, what) if chosen else None
-    answer, more = _arms_answer(run, table, chosen, found, what)
+    answer, more = _arms_answer(lookup.View(run, choice), table, chosen, found, what)
     more_said = f"{note} {NOTE}" if found else note
     caveat = lookup.caveat(run, lookup.harm(run, "dense", choice), more=more_said)
     shown = readable(with_pairs(table, found), ARMS_COLUMNS, delta="change of bias")
@@ -338,7 +338,7 @@ def sizes(run: Run, choice: Choice) -> pd.DataFrame:
     """
     variants = lookup.of_axis(run, lookup.reported(run), choice.axis)
     costs, harm = lookup.frame(run, "costs"), lookup.reading(run, choice).harm
-    columns = ["variant", "value", "delta", "delta_low", "delta_high"]
+    columns = ["variant", "value", "delta", "delta_low", "delta_high", "null_high"]
     bias, text = (
         lookup.results_of(run, measure, choice)[columns]
         for measure in (harm, Measure("perplexity", per_axis=False))
@@ -394,7 +394,7 @@ def _figure(
 
 
 def _arms_answer(
-    run: Run, table: pd.DataFrame, row: Values | None, found: Pairs | None, what: str
+    view: lookup.View, table: pd.DataFrame, row: Values | None, found: Pairs | None, what: str
 ) -> tuple[str, str]:
     """The chosen variant, and every other way that takes about as much beside the cut of heads;
     then what each does to the dense model's bias, and each difference."""
@@ -406,19 +406,21 @@ def _arms_answer(
             ),
             "",
         )
+    run, harm = view.run, view.reading.harm
     label = phrasing.sentence(lookup.variant_label(run, row))
     first = (
         f"{label}{',' if ',' in label else ''} takes {phrasing.percent(row[what])} of the {what} "
     )
-    first += f"and {phrasing.VERBS[phrasing.direction(row)]} the bias ({phrasing.change(row)})."
+    verb = phrasing.VERBS[claimed(view, harm, row)]
+    first += f"and {verb} the {harm.name} ({phrasing.change(row)})."
     near = closest(table, row, what)
-    more = _beside_dense(run, near[near["pair_as_much"]].to_dict("records"))
+    more = _beside_dense(view, near[near["pair_as_much"]].to_dict("records"))
     if found is None:
         return f"{first} {more}", ""
     return f"{first} {told(run, found, what)}", f"{more} {each(run, found)}"
 
 
-def _beside_dense(run: Run, others: list[dict[str, Any]]) -> str:
+def _beside_dense(view: lookup.View, others: list[dict[str, Any]]) -> str:
     """What each way that takes as much does to the dense model's bias."""
     near = f"as much (±{phrasing.percent(NEAR)})"
     if not others:
@@ -426,9 +428,12 @@ def _beside_dense(run: Run, others: list[dict[str, Any]]) -> str:
     said = []
     for kind, found in _BESIDE.items():
         names = [
-            lookup.variant_label(run, one) for one in others if phrasing.direction(one) == kind
+            lookup.variant_label(view.run, one)
+            for one in others
+            if claimed(view, view.reading.harm, one) == kind
         ]
-        said += [f"{found} {'; '.join(names)}"] if names else []
+        what = found.format(view.reading.harm.name)
+        said += [f"{what} {'; '.join(names)}"] if names else []
     return f"Of others that take {near}, against the dense model: {'; '.join(said)}."
 
 

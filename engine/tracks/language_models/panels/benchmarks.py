@@ -236,7 +236,7 @@ def _caveat(run: Run, one: ScoredBenchmark) -> str:
         f" {int(source['clusters']):,} clusters"
     )
     parts = (
-        f"{one.source}; {source['source']}, {size}.",
+        phrasing.sentence(f"{one.source}; {source['source']}, {size}."),
         one.rule,
         one.limits,
         INTERVALS,

@@ -220,25 +220,30 @@ def _pair_answer(matrix: pd.DataFrame, rest: pd.DataFrame, kind: str) -> str:
         return "No correlation can be computed: the effects do not vary."
     (high, a, b), (low, c, d) = max(pairs), min(pairs)
     text = (
-        f"Most alike: {words.axis_name(a)} and {words.axis_name(b)} ({kind.capitalize()}"
+        f"{'Most' if len(pairs) > 1 else 'How'} alike: {_quoted(a, b)} ({kind.capitalize()}"
         f" {phrasing.correlation(high)}; {phrasing.correlation(rest.loc[a, b])} without the two"
         " strongest heads)"
     )
     if len(pairs) > 1:
         text += (
-            f"; least alike: {words.axis_name(c)} and {words.axis_name(d)}"
+            f"; least alike: {_quoted(c, d)}"
             f" ({phrasing.correlation(low)}; {phrasing.correlation(rest.loc[c, d])})"
         )
     return text + "."
 
 
+def _quoted(*axes: str) -> str:
+    """Axes in a sentence; their names may hold an "and"."""
+    return phrasing.listing(words.quoted(words.axis_name(axis)) for axis in axes)
+
+
 def _supported(run: Run, choice: Choice, axes: list[str]) -> str:
     """Names the axes whose dense bias is inside its null band."""
     dense = replace(choice, method="dense", level=0.0, measured_axis=None)
-    weak = [words.axis_name(axis) for axis in axes if null_warning(run, replace(dense, axis=axis))]
+    weak = [axis for axis in axes if null_warning(run, replace(dense, axis=axis))]
     if not weak:
         return ""
-    start = f"Not supported for {phrasing.listing(weak)}"
+    start = f"Not supported for {_quoted(*weak)}"
     return f"{start}: the dense bias lies inside its null band, so head effects are noise."
 
 

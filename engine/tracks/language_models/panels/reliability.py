@@ -201,7 +201,11 @@ def _untold(table: pd.DataFrame) -> str:
     """Names of axes where noise hides which effects are small."""
     told = set(table.loc[table["over"] != ALL, "name"])
     untold = [name for name in dict.fromkeys(table["name"]) if name not in told]
-    return f", except where noise hides them ({phrasing.listing(untold)})." if untold else "."
+    return (
+        f", except where noise hides them ({phrasing.listing(map(words.quoted, untold))})."
+        if untold
+        else "."
+    )
 
 
 def _needed(row: pd.Series) -> str:

@@ -328,7 +328,9 @@ def _here(run: Run, choice: Choice, table: pd.DataFrame) -> str:
         return ""
     lost = here["mean"] - here["full_mean"]
     value, group = OF_GROUP.signed(lost.min()), words.quoted(str(lost.idxmin()))
-    return f"At {phrasing.percent(at)} {group} loses most: {value} {OF_GROUP.name}."
+    return (
+        f"At {phrasing.percent(at)} the lowest change is that of {group}: {value} {OF_GROUP.name}."
+    )
 
 
 def _readable(table: pd.DataFrame) -> pd.DataFrame:
@@ -532,7 +534,7 @@ def _groups_answer(run: Run, choice: Choice) -> tuple[str, str]:
     pairs_said = f"{phrasing.sentence(_as_pairs(low, run))}."
     if lookup.variant_of(run, choice)["variant"] == "dense":
         return f"Uncut, the lowest is the {where}.", pairs_said
-    lost = [row for row in rows if phrasing.direction(row, len(rows)) == "fell"]
+    lost = phrasing.clear(rows, "fell")
     if not lost:
         kept = "the cut does not clearly lower it for any subgroup"
         return f"Uncut, the lowest is the {where}; {kept}.", pairs_said

@@ -183,11 +183,11 @@ def _answer(run: Run, score: str, found: dict[str, pd.DataFrame]) -> tuple[str, 
     if score in BOTH_SIGNS:
         negative = {stage: float((table["value"] < 0).mean()) for stage, table in found.items()}
         shares = [
-            f"{phrasing.percent(round(share, 3))} {own.stage_name(stage)}"
+            f"{phrasing.percent(round(share, 3))} of the {own.stage_name(stage)}"
             for stage, share in negative.items()
         ]
-        whose = "heads with a negative correlation, the first candidates for a cut"
-        parts.append(f"{whose}: {phrasing.listing(shares)}")
+        first = "heads with a negative correlation are the first candidates for a cut"
+        parts.append(f"{first}: {phrasing.listing(shares)} model's")
     tuned = found.get(TUNED, next(iter(found.values())))
     top = tuned.loc[tuned["value"].idxmax()]
     named = f"{head_said(run, int(top['unit']))} ({phrasing.number(top['value'])})"
@@ -649,7 +649,7 @@ def _chance_answer(
     but = "Above the 95 % band, but not after correction for all methods and shares compared"
     corrected = f"{but}: {phrasing.listing(above)}." if above else ""
     each = [
-        f"{named[row['method']]} {_place(row)} (p = {phrasing.number(row['p'])})" for row in rows
+        f"{named[row['method']]}: {_place(row)} (p = {phrasing.number(row['p'])})" for row in rows
     ]
     mean, low, high = (measure.number(rows[0][f"null_{end}"]) for end in ("mean", "low", "high"))
     band = f"random masks: {measure.name} {mean}, 95 % from {low} to {high}"

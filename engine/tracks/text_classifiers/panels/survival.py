@@ -337,8 +337,8 @@ def _always(share: np.ndarray) -> str:
         gone = f"cuts {never}" if every else f"every seed cuts {never} of {len(share)}"
     else:
         gone = "no head is cut by every seed" if every else "none is cut by every seed"
-    rest = f"they differ about {f'the other {differ}' if differ else 'none'}"
-    return f"{kept} and {gone}; {rest}."
+    rest = f"; they differ about the other {differ}" if differ else ""
+    return f"{kept} and {gone}{rest}."
 
 
 def _agree(found: SetOverlap, n: int) -> str:
