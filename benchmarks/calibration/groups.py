@@ -175,9 +175,12 @@ def _alike(worlds: int) -> list[Measure]:
         one, shown = drawn(World(groups, 60, 5, 12, 0.0), worlds, 0), []
         errors, after = BiasErrors(one.table), one.dense + one.noise(0.1, 0.06, 0.05)
         for pair in zip(one.dense.T, after.T, strict=True):
-            tables = [one.table.assign(toxicity=part) for part in pair]
+            first, then = (one.table.assign(toxicity=part) for part in pair)
             shown.append(
-                (levelling(*tables, errors).gap.low > 0, overall(*tables, errors)[1].p < 0.05)
+                (
+                    levelling(first, then, errors).gap.low > 0,
+                    overall(first, then, errors)[1].p < 0.05,
+                )
             )
         names = ("a gap is shown", "a change of all texts is shown")
         for name, share in zip(names, np.mean(shown, axis=0), strict=True):
@@ -228,8 +231,8 @@ def _text(worlds: int) -> list[Measure]:
             ends = [paired_perplexity_difference(dense, dense.assign(nll=one)) for one in nll]
             truth = np.exp(3.1) - np.exp(3.0)
             held = float(np.mean([one.low <= truth <= one.high for one in ends]))
-            bars: dict[str, float] = {} if name else {"bar": 0.98, "floor": 0.92}
-            found.append(Measure(f"{COVERED}: perplexity, {blocks} blocks{name}", held, "", **bars))
+            bars = (None, False, None) if name else (0.98, False, 0.92)
+            found.append(Measure(f"{COVERED}: perplexity, {blocks} blocks{name}", held, "", *bars))
     return found
 
 
