@@ -8,13 +8,21 @@ every world. Truth is what was put in.
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.calibration.language_models import Drawn, World, covers, drawn
 from benchmarks.report import Measure
 from engine.core.types import rng
 from engine.report.phrasing import direction
 from engine.tracks.language_models.bias import Exchanges, descriptors_band, lay_out
-from engine.tracks.language_models.bias_intervals import BiasErrors, group_rows, verdicts
+from engine.tracks.language_models.bias_intervals import (
+    BiasErrors,
+    group_rows,
+    levelling,
+    overall,
+    verdicts,
+)
+from engine.tracks.language_models.perplexity import paired_perplexity_difference
 
 KEPT, OWN = 0.7, 0.05
 """Share of the distances that a cut leaves; standard deviation of what a template adds to one
@@ -35,7 +43,8 @@ def measures(quick: bool) -> list[Measure]:
     few = [one for world in FEW for one in _judged(world)]
     bands = [*_null_bands(worlds), *_null_bands(worlds // 2, PAIRED, "; the paired reading")]
     named = [one for world in ENOUGH[:2] for one in _named(world, worlds)]
-    return [*found, *few, *named, *_biases(worlds), *bands]
+    more = [*_rare(worlds), *_alike(worlds), *_uneven(), *_text(worlds), *_heads(worlds)]
+    return [*found, *few, *named, *_biases(worlds), *bands, *more]
 
 
 def own(one: Drawn, spread: float) -> np.ndarray:
@@ -134,6 +143,96 @@ def _biases(worlds: int) -> list[Measure]:
             said = f"{COVERED}: {name}, {reading}, words {words}, templates {templates}"
             most = 0.98 if reading != PAIRED and words > 2 else 0.995  # these err upwards
             found.append(Measure(said, covers(one_of), "of worlds", most, floor=0.92))
+    return found
+
+
+def _rare(worlds: int) -> list[Measure]:
+    """Intervals where few texts are toxic, words and templates differ in how many, and a cut draws
+    a third of the texts anew."""
+    found = []
+    for share in (0.02, 0.08):
+        one, rows = drawn(World(4, 60, 5, 12, 0.0), worlds, 0), []
+        chance, errors = share * np.exp(one.noise(0.0, 0.5, 0.4) - 0.205), BiasErrors(one.table)
+        first, anew, again = one.generator.random((3, *chance.shape))
+        texts = [at < chance for at in (first, np.where(again < 1 / 3, anew, first))]
+        for pair in zip(texts[0].T, texts[1].T, strict=True):
+            dense, variant = (one.table.assign(toxicity=part.astype(float)) for part in pair)
+            each = group_rows(dense, variant, "toxicity", errors)
+            rows += [(_holds(row, "", share), _holds(row, "delta_", 0.0)) for row in each]
+        for name, held in zip(
+            ("a subgroup's toxicity", "its change"), np.mean(rows, 0), strict=True
+        ):
+            said = f"{COVERED}: {name}, {share:.0%} of texts toxic"
+            found.append(Measure(said, float(held), "of groups", 1.0, floor=0.92))
+    return found
+
+
+def _alike(worlds: int) -> list[Measure]:
+    """How often a gap is shown between groups that are alike, and a change of all texts where words
+    and templates are moved either way."""
+    found = []
+    for groups in (4, 9):
+        one, shown = drawn(World(groups, 60, 5, 12, 0.0), worlds, 0), []
+        errors, after = BiasErrors(one.table), one.dense + one.noise(0.1, 0.06, 0.05)
+        for pair in zip(one.dense.T, after.T, strict=True):
+            first, then = (one.table.assign(toxicity=part) for part in pair)
+            shown.append(
+                (
+                    levelling(first, then, errors).gap.low > 0,
+                    overall(first, then, errors)[1].p < 0.05,
+                )
+            )
+        names = ("a gap is shown", "a change of all texts is shown")
+        for name, share in zip(names, np.mean(shown, axis=0), strict=True):
+            found.append(Measure(f"{name} where none is, {groups} groups", float(share), "", 0.08))
+    return found
+
+
+def _heads(worlds: int) -> list[Measure]:
+    """How often a head that moves no group is said to, where it moves templates unlike by group."""
+    found = []
+    for groups, templates in ((4, 5), (9, 5), (4, 12)):
+        one = drawn(World(groups, 60, 5, templates, 0.0), 3 * worlds, 0)
+        effect, errors = one.noise(0.05, 0.01, 0.01) + own(one, OWN), BiasErrors(one.table)
+        tests = (
+            ("", errors.changes(one.dense + effect, dense=one.dense)),
+            (", first order", errors.slopes(effect, dense=one.dense)),
+        )
+        for name, test in tests:
+            said = f"size of a head's test at .05, {groups} groups, {templates} templates{name}"
+            found.append(Measure(said, float(np.mean(test.p_of_nothing < 0.05)), "of heads"))
+    return found
+
+
+def _uneven() -> list[Measure]:
+    """Whether what cannot be judged is: words as often as others in large groups and seldom in
+    small ones, and groups of which one word has nine prompts in ten."""
+    table = drawn(World(4, 100, 5, 12, 0.0), 1, 0).table
+    few = table[(table["subgroup"] == "s03") | (table.groupby("subgroup").cumcount() < 20)]
+    band = descriptors_band(lay_out(few), Exchanges(lay_out(few), "group_means", 20))
+    word = table["descriptor"].where(table.groupby("subgroup").cumcount() < 10, table["subgroup"])
+    judged = [not why for why in verdicts(BiasErrors(table.assign(descriptor=word)))]
+    return [
+        Measure("group bands, 20 and 100 prompts of five words", float(np.isfinite(band.p)), "", 0),
+        Measure("subgroups with a verdict, one word of .9", float(np.mean(judged)), "", 0.0),
+    ]
+
+
+def _text(worlds: int) -> list[Measure]:
+    """Intervals of a change of perplexity by .1 nats, by how many blocks of text there are: changes
+    of blocks are normal, or one in twenty carries most."""
+    found, draw = [], rng("blocks of text")
+    for blocks in (16, 32, 64, 200):
+        dense = pd.DataFrame({"window": range(blocks), "nll": 96.0, "tokens": 32})
+        normal, spike = draw.normal(size=(2, worlds, blocks))
+        rare = 9.0 * (draw.random(spike.shape) < 0.05) * np.abs(spike)
+        for name, moved, mean in (("", normal, 0.0), (", few carry most", rare, 0.359)):
+            nll = 99.2 + 3.0 * (moved - mean)
+            ends = [paired_perplexity_difference(dense, dense.assign(nll=one)) for one in nll]
+            truth = np.exp(3.1) - np.exp(3.0)
+            held = float(np.mean([one.low <= truth <= one.high for one in ends]))
+            bars = (None, False, None) if name else (0.98, False, 0.92)
+            found.append(Measure(f"{COVERED}: perplexity, {blocks} blocks{name}", held, "", *bars))
     return found
 
 

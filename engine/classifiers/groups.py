@@ -422,9 +422,11 @@ class GroupMeasure:
         found = level(trials)
         for ends in self.ends:
             parts = trials.values[:, ends.groups], trials.draws[..., ends.groups]
-            found.value[[*ends.gaps]], found.low[[*ends.gaps]], found.high[[*ends.gaps]] = (
-                gaps_of_means(*parts, most=1.0)
-            )
+            highest = found.high[ends.groups].max(axis=0, initial=0.0)
+            widest = highest - found.low[ends.groups].min(axis=0, initial=1.0)
+            value, low, high = gaps_of_means(*parts, most=1.0)
+            found.value[[*ends.gaps]], found.low[[*ends.gaps]] = value, low
+            found.high[[*ends.gaps]] = np.where(low == high, widest, high)  # nothing varies
         return found
 
     def difference(self, one: Trials, other: Trials) -> Estimate:

@@ -253,11 +253,18 @@ def at_ends(values: np.ndarray, draws: np.ndarray) -> tuple[np.ndarray, np.ndarr
 def _gap(values: np.ndarray, draws: np.ndarray, most: float) -> tuple[float, float, float]:
     """One cell: values [trials, groups], draws [trials, n_boot, groups]."""
     means = values.mean(axis=0)
-    gap = float(np.ptp(means))
     known = np.isfinite(draws).all(axis=(0, 2))
     if known.sum() < max(2, MIN_FINITE * len(known)):
-        return gap, np.nan, np.nan
-    spread, freedom = _spread(values, draws[:, known])
+        return float(np.ptp(means)), np.nan, np.nan
+    return gap_of(means, *_spread(values, draws[:, known]), most)
+
+
+def gap_of(
+    means: np.ndarray, spread: np.ndarray, freedom: float, most: float
+) -> tuple[float, float, float]:
+    """The gap of means [groups], and the ends of its interval; spread [groups, groups]: their
+    covariance, with so many degrees of freedom."""
+    gap = float(np.ptp(means))
     noise = _noise(spread, freedom)
     if not np.ptp(noise):
         return gap, gap, gap

@@ -17,7 +17,8 @@ import numpy as np
 from engine.core.types import rng
 from engine.stats.clustered import TAILS
 
-MIN_WINDOWS = 5
+MIN_WINDOWS = 16
+"""Windows of text below which there is no interval: with 8, .82 to .98 of 95 % intervals hold."""
 MIN_FINITE = 0.8
 """Share of replicates that must be defined before an interval is given."""
 

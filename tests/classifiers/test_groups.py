@@ -483,3 +483,11 @@ def test_groups_that_hold_whole_classes_have_no_null_band():
     gaps = where(found, axis="rarity").set_index("metric")
     assert gaps.filter(like="_gap", axis=0)["null_high"].isna().all()
     assert np.isfinite(gaps.loc["accuracy_gap", "value"])
+
+
+def test_a_gap_of_models_that_miss_nothing_may_be_more_than_none():
+    """Of 60 images a group none is missed: another 60 may hold one that is."""
+    images = images_of(np.arange(240) % 2, skin=np.repeat(["a", "b", "c", "d"], 60))
+    right = np.eye(2)[images["label"].to_numpy()] * 0.98 + 0.01
+    gap = one(small(images, ["skin"], right).dense().results, metric="accuracy_gap")
+    assert gap["value"] == gap["low"] == 0 and 0.03 < gap["high"] < 0.1

@@ -100,7 +100,9 @@ def group_band(
     their number. To every exchange is added what templates that treat subgroups unlike make of
     their means (`Exchanges.unlike`). Words and templates that differ among themselves by chance
     pass the words band; only a difference between groups of words passes this one. It does not
-    exist, and a note says why, where a subgroup is one descriptor or prompts name none.
+    exist, and a note says why, where a subgroup is one descriptor or prompts name none. Nor does it
+    where small subgroups have far fewer prompts per descriptor: an exchange makes their means less
+    noisy than they are (size .1 to .9 at .05).
     """
     layout = lay_out(table)
     return descriptors_band(layout, Exchanges(layout, reading, n_permutations, seed))
@@ -278,6 +280,9 @@ def paired_means(total: np.ndarray, count: np.ndarray) -> np.ndarray:
 # behind null bands.
 
 
+UNEVEN = 1.3
+"""Times as much noise in the means of subgroups as under exchanges of their descriptors: with more
+these say nothing."""
 MAX_STUCK = 0.05
 """Share of prompts that may keep their label; above it all labels are exchanged freely."""
 FEW_WAYS = 1000
@@ -383,6 +388,9 @@ def whole_descriptors(pooled: Pooled, subgroups: Sequence[str]) -> tuple[np.ndar
                 f" ({named})"
             ),
         )
+    sizes = np.bincount(pooled.subgroup)
+    if (1 / sizes).sum() > UNEVEN * (1 / count).sum() * count.sum() / sizes.sum():
+        return None, "no group band: some subgroups have far fewer prompts per descriptor"
     ways = math.exp(math.lgamma(kinds.shape[1] + 1) - sum(math.lgamma(n + 1) for n in count))
     return (
         codes.ravel(),

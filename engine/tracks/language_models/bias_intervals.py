@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from engine.core.errors import PruneAuditError, RequestError, unknown
 from engine.core.types import READINGS, rng
 from engine.stats import resampling
 from engine.stats.clustered import Clustered, Covariance, Student
+from engine.stats.gap_of_means import gap_of
 from engine.stats.resampling import (
     TOO_FEW,
     Difference,
@@ -185,32 +186,13 @@ def mean_interval(
     if clusters is not None:
         names = np.asarray([str(name) for name in clusters], dtype=object)
         codes = np.unique(names, return_inverse=True)[1]
-    return coded_mean_interval(numbers, codes, span=span)
-
-
-def coded_mean_interval(
-    numbers: np.ndarray,
-    codes: np.ndarray,
-    n_boot: int = 1000,
-    seed: int = 0,
-    span: tuple[float, float] = (-np.inf, np.inf),
-) -> Interval:
-    """`mean_interval` of numbers [rows] float64 in clusters of these codes, [rows] int: 0, 1, …,
-    without a gap."""
     total, count = np.bincount(codes, numbers), np.bincount(codes)
     if len(count) < 2:
         return Interval(float(numbers.mean()), np.nan, np.nan, len(numbers))
-    weights = _mean_weights(seed, n_boot, len(count))
+    weights = counts(rng("mean", 0), 1000, len(count))
     return interval_of(
         numbers.mean(), weighted(weights, total) / weighted(weights, count), len(numbers), *span
     )
-
-
-@lru_cache(maxsize=4)
-def _mean_weights(seed: int, n_boot: int, clusters: int) -> np.ndarray:
-    """Draws of so many clusters, [n_boot, clusters]: the same for every variant, and drawing them
-    takes longest."""
-    return counts(rng("mean", seed), n_boot, clusters)
 
 
 # Standard errors of a bias, of its change, and of its derivative: contrasts of subgroup means,
@@ -530,6 +512,12 @@ MIN_GROUP = 10
 """Prompts below which a group gets no verdict."""
 MIN_WORDS = GROUPS_MIN_TEMPLATES = 3
 """Words of a group, and templates, below which it gets no verdict."""
+ALONE = 0.5
+"""Largest sum of squares of the shares that a group's words may have of its prompts. Half is what
+two words have."""
+SEEN = 1.92
+"""Toxic texts, and others, that an interval of a level counts as if they had been seen: half the
+square of 1.96."""
 TOO_FEW_WORDS, TOO_FEW_TEMPLATES = "too few words", "too few templates"
 FEW = "prompts, words or templates"
 """What there are too few of where no interval holds."""
@@ -591,18 +579,20 @@ def group_rows(
 
 
 def verdicts(order: PromptOrder) -> list[str]:
-    """Why each subgroup gets no verdict: too few prompts, words or templates; "" where it gets one.
+    """Why each subgroup gets no verdict: too few prompts, words or templates, or hardly any prompt
+    but of one word; "" where it gets one.
 
     Prompts that name no word count as words, and an axis of one template is about that template.
     """
     layout, found = order.layout, []
     for code, n in enumerate(order.sizes):
-        rows = layout.subgroup == code
-        words = (
-            len(np.unique(layout.descriptor[rows])) if layout.named_descriptor[rows].all() else n
-        )
+        rows, words, even = layout.subgroup == code, n, 0.0
+        if layout.named_descriptor[rows].all():
+            each = np.unique(layout.descriptor[rows], return_counts=True)[1]
+            words, even = len(each), ((each / n) ** 2).sum()
         templates = len(np.unique(layout.template[rows])) if layout.template.any() else n
-        few = (n < MIN_GROUP, words < MIN_WORDS, templates < GROUPS_MIN_TEMPLATES)
+        few_words = words < MIN_WORDS or even > ALONE
+        few = (n < MIN_GROUP, few_words, templates < GROUPS_MIN_TEMPLATES)
         reasons = (TOO_FEW, TOO_FEW_WORDS, TOO_FEW_TEMPLATES, "")
         found.append(next(why for why, so in zip(reasons, (*few, True), strict=True) if so))
     return found
@@ -611,9 +601,16 @@ def verdicts(order: PromptOrder) -> list[str]:
 @dataclass(frozen=True, eq=False)
 class _Means:
     """Means before and after, [subgroups] each, with the covariance of both; `slope`s [parts,
-    subgroups] of what is shown along them, which is at most `most`."""
+    subgroups] of what is shown along them, which is at most `most`. rare [subgroups]: what one
+    prompt of a group can be of its mean; 0 where there is no such limit.
+
+    Few toxic texts say little of how many there are: of 60 that hold none no error is seen. So an
+    error is never below that of two texts. An interval of a level lies around the mean with two
+    toxic texts and two others more (Agresti and Coull 1998).
+    """
 
     sizes: np.ndarray
+    rare: np.ndarray
     means: np.ndarray
     shown: np.ndarray
     slopes: np.ndarray
@@ -629,9 +626,19 @@ class _Means:
         """Of contrasts of the subgroups afterwards, [contrasts, subgroups]; sizes: their
         prompts."""
         found = self._tested(np.stack([np.zeros_like(after), after], axis=1))
-        low, high = np.clip((found.low, found.high), 0.0, self.most)
+        more = SEEN * (after * np.abs(after)) @ (self.rare * (1 - 2 * self.shown[1]))
+        low, high = np.clip((found.low + more, found.high + more), 0.0, self.most)
         columns = (part.tolist() for part in (found.value, low, high, sizes))
         return [Interval(*row) for row in zip(*columns, strict=True)]
+
+    def gap(self, able: np.ndarray, ends: np.ndarray) -> tuple[float, float, float]:
+        """Between the highest and the lowest of the subgroups `able` afterwards, with its interval;
+        ends [subgroups]: the contrast of the two, whose error is the least."""
+        root = self.covariance.root()[0].reshape(2, len(self.sizes), -1)[1]
+        found = self._tested(np.stack([np.zeros_like(ends), ends])[None])
+        more = max(found.error[0] ** 2 - ((ends @ root) ** 2).sum(), 0.0) / 2
+        spread = root[able] @ root[able].T + more * np.eye(len(able))
+        return gap_of(self.shown[1, able], spread, found.freedom[0], self.most)
 
     def changes(self, after: np.ndarray, before: np.ndarray, sizes: np.ndarray) -> list[Difference]:
         """Of contrasts afterwards minus others before, [contrasts, subgroups] each."""
@@ -644,6 +651,7 @@ class _Means:
         """Σ weights · shown of weights [contrasts, parts, subgroups]; a subgroup of one prompt has
         no error."""
         variance, freedom = self.covariance.of(weights * self.slopes, least=True)
+        variance = np.maximum(variance, 2 * ((weights * self.rare) ** 2).sum(axis=2).max(axis=1))
         lone = ((self.sizes < 2) & weights.any(axis=1)).any(axis=1)
         error = np.where(lone, np.nan, np.sqrt(variance))
         return Student((weights * self.shown).sum(axis=(1, 2)), error, freedom)
@@ -665,8 +673,18 @@ def _measured(
     means = np.stack([clusters.means(part)[0] for part in columns])
     shown = means if toxicity else np.exp(means)
     slopes = np.ones_like(means) if toxicity else shown
-    most = 1.0 if toxicity else np.inf
-    return _Means(errors.sizes, means, shown, slopes, clusters.covariance(*columns), most)
+    most, rare = (1.0, 1 / errors.sizes) if toxicity else (np.inf, np.zeros(len(errors.sizes)))
+    return _Means(errors.sizes, rare, means, shown, slopes, clusters.covariance(*columns), most)
+
+
+def overall(
+    dense: pd.DataFrame, variant: pd.DataFrame, errors: BiasErrors
+) -> tuple[Interval, Difference]:
+    """Mean toxicity of all texts of the variant, and its change, with the errors of subgroups."""
+    found = _measured(errors, dense, variant, "toxicity")
+    share = np.bincount(errors.layout.subgroup, errors.rows)[None] / errors.rows.sum()
+    n = errors.rows.sum(keepdims=True).astype(int)
+    return found.levels(share, n)[0], found.changes(share, share, n)[0]
 
 
 # The gap between subgroups of an axis, split at its two ends: paired changes of the worst-off
@@ -712,8 +730,8 @@ def levelling(
     found = _measured(errors, dense, variant, "toxicity")
     (best, *_, worst), (low, *_, high) = (able[np.argsort(part[able])] for part in found.means)
     one, sizes = found.each, np.append(errors.sizes, n)
+    levels = found.levels(one, errors.sizes)
     after = np.vstack([one, one[high] - one[low]])
-    levels = found.levels(after, sizes)
     changes = found.changes(after, np.vstack([one, one[worst] - one[best]]), sizes)
     return Levelling(
         worst_group=errors.subgroups[worst],
@@ -722,7 +740,7 @@ def levelling(
         best_group=errors.subgroups[best],
         best=levels[best],
         best_change=changes[best],
-        gap=levels[-1],
+        gap=Interval(*found.gap(able, one[high] - one[low]), n),
         gap_change=changes[-1],
         verdict=verdict_of(changes[worst], changes[best]),
     )

@@ -17,6 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
 from engine.core.errors import PruneAuditError
 from engine.core.types import Window, rng
@@ -145,7 +146,7 @@ def log_perplexities(
 def block_weights(n_windows: int, n_boot: int = 1000, seed: int = 0) -> np.ndarray:
     """How often each window is drawn, [n_boot, n_windows] float64, not to be written to: circular
     blocks of about n^(1/3) windows. The same for every mask."""
-    length = max(1, round(n_windows ** (1 / 3)))
+    length = _length(n_windows)
     starts = rng("blocks", seed).integers(0, n_windows, size=(n_boot, -(-n_windows // length)))
     drawn = (starts[:, :, None] + np.arange(length)).reshape(n_boot, -1)[:, :n_windows] % n_windows
     places = drawn + np.arange(n_boot)[:, None] * n_windows
@@ -163,7 +164,7 @@ def perplexity_interval(windows: pd.DataFrame, n_boot: int = 1000, seed: int = 0
     windows."""
     ordered = _ordered(windows)
     value, replicates = _perplexities(ordered, block_weights(len(ordered), n_boot, seed))
-    return interval_of(value, _enough(replicates, len(ordered)), len(ordered), floor=1.0)
+    return interval_of(value, widened(replicates, len(ordered)), len(ordered), floor=1.0)
 
 
 def paired_perplexity_difference(
@@ -180,7 +181,7 @@ def paired_perplexity_difference(
     before, before_replicates = _perplexities(left, weights)
     after, after_replicates = _perplexities(right, weights)
     return difference_of(
-        after - before, _enough(after_replicates - before_replicates, len(left)), len(left)
+        after - before, widened(after_replicates - before_replicates, len(left)), len(left)
     )
 
 
@@ -192,7 +193,7 @@ def share_interval(
     ordered = windows.sort_values("window", ignore_index=True)
     total, tokens = ordered[column].to_numpy(dtype=float), ordered["tokens"].to_numpy(dtype=float)
     weights = block_weights(len(ordered), n_boot)
-    replicates = _enough((weights @ total) / (weights @ tokens), len(ordered))
+    replicates = widened((weights @ total) / (weights @ tokens), len(ordered))
     return interval_of(
         total.sum() / tokens.sum(), replicates, len(ordered), floor=0.0, ceiling=most
     )
@@ -212,6 +213,16 @@ def _perplexities(windows: pd.DataFrame, weights: np.ndarray) -> tuple[float, np
     return float(np.exp(nll.sum() / tokens.sum())), np.exp((weights @ nll) / (weights @ tokens))
 
 
-def _enough(replicates: np.ndarray, n_windows: int) -> np.ndarray:
-    """The replicates [n_boot], NaN where there are too few windows for an interval."""
-    return replicates if n_windows >= MIN_WINDOWS else np.full_like(replicates, np.nan)
+def _length(n_windows: int) -> int:
+    """Windows of a block."""
+    return max(1, round(n_windows ** (1 / 3)))
+
+
+def widened(replicates: np.ndarray, n_windows: int) -> np.ndarray:
+    """The replicates [n_boot, ...], as far apart as so few blocks ask for: Student's t in place of
+    the normal, and the variance that they take from their own mean. NaN with too few windows."""
+    if n_windows < MIN_WINDOWS:
+        return np.full_like(replicates, np.nan)
+    freedom, middle = n_windows / _length(n_windows) - 1, replicates.mean(axis=0)
+    wider = stdtrit(freedom, 0.975) / 1.96 * np.sqrt(1 + 1 / freedom)
+    return middle + wider * (replicates - middle)

@@ -28,9 +28,9 @@ from engine.tracks.language_models.bias import (
 from engine.tracks.language_models.bias_intervals import (
     UNUSABLE,
     BiasErrors,
-    coded_mean_interval,
     group_rows,
     levelling,
+    overall,
 )
 from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.perplexity import (
@@ -43,8 +43,6 @@ from engine.tracks.language_models.request import SEARCH, AuditRequest
 from engine.tracks.language_models.variants import DENSE, Variant, What, searched
 
 TEST, VALIDATION = "test", "validation"
-SHARE = (0.0, 1.0)
-"""What a toxicity can be."""
 NULL_DRAWS = 500
 PER_PLACE, PER_ROW = 0.02, 2e-5
 """Seconds of the statistics of one mask on one axis and split, and of each of its texts: of the
@@ -117,9 +115,9 @@ class OnAxis:
     """
 
     def __init__(
-        self, context: PromptContext, request: AuditRequest, axis: str, split: str, n_boot: int
+        self, context: PromptContext, request: AuditRequest, axis: str, split: str
     ) -> None:
-        self.context, self.request, self.n_boot = context, request, n_boot
+        self.context, self.request = context, request
         self.axis, self.split, self.seeds = axis, split, request.seed_list
         self.rows = context.rows(axis, split)
         table = self.rows[PROMPT]
@@ -169,13 +167,9 @@ class OnAxis:
         rows += [self._floor()] if not what and self.split == TEST else []
         return [{**row, "axis": self.axis} for row in rows]
 
-    def _laid_out(self, what: What) -> Layout:
-        """The coded prompts with toxicities."""
-        values = self.toxicity(what)["toxicity"].to_numpy()
-        return self.layout.with_toxicity(checked_toxicity(values))
-
     def _bias(self, what: What, reading: str) -> dict[str, Any]:
-        table, layout = self.toxicity(what), self._laid_out(what)
+        table = self.toxicity(what)
+        layout = self.layout.with_toxicity(checked_toxicity(table["toxicity"].to_numpy()))
         change = self.errors.difference(table, reading) if what else None
         own = reading == self.request.reading
         exchanges = self.exchanges if own else Exchanges(layout, reading, NULL_DRAWS)
@@ -184,15 +178,11 @@ class OnAxis:
 
     def _levels(self, what: What) -> list[dict[str, Any]]:
         """Mean toxicity, toxic share, the gap and its two ends."""
-        layout, before, rows = self._laid_out(what), self.dense["toxicity"].to_numpy(), []
-        values = layout.toxicity
-        for metric, now, then in (
-            ("toxicity", values, before),
-            ("toxic_share", _over_half(values), _over_half(before)),
-        ):
-            moved = self._mean(now - then, layout.prompt, (-1.0, 1.0)) if what else None
-            change = _as_difference(moved) if moved else None
-            rows.append(_row(metric, self._mean(now, layout.prompt, SHARE), change))
+        dense, variant, rows = self.dense, self.toxicity(what), []
+        for metric in ("toxicity", "toxic_share"):
+            level, change = overall(dense, variant, self.errors)
+            rows.append(_row(metric, level, change if what else None))
+            dense, variant = _over_half(dense), _over_half(variant)
         found = levelling(self.dense, self.toxicity(what), self.errors)
         gap = _row("gap", found.gap, found.gap_change if what else None)
         rows.append(gap | {"verdict": found.verdict})
@@ -203,10 +193,6 @@ class OnAxis:
             if group:
                 rows.append(_row(metric, shown, change if what else None) | {"group": group})
         return rows
-
-    def _mean(self, values: np.ndarray, prompts: np.ndarray, span: tuple[float, float]) -> Interval:
-        """Mean of values [rows], whole prompts resampled; prompts [rows]: their codes."""
-        return coded_mean_interval(values, prompts, self.n_boot, span=span)
 
     def _floor(self) -> dict[str, Any]:
         """Bias of the judge on the prompts alone."""
@@ -265,7 +251,7 @@ class Measured:
         self.drawn: dict[Place, list[Drawn]] = {}
 
     def _on(self, axis: str, split: str) -> OnAxis:
-        return OnAxis(self.context, self.request, axis, split, self.n_boot)
+        return OnAxis(self.context, self.request, axis, split)
 
     def tables(self, variants: Sequence[Variant]) -> dict[str, pd.DataFrame | Pieces]:
         """results, groups, generations, texts, windows, prompts and costs of an audit."""
@@ -407,9 +393,9 @@ def _no_verdict(row: Mapping[str, object]) -> dict[str, object]:
     return {**row, **nothing, "verdict": UNUSABLE if row["group"] else ""}
 
 
-def _over_half(values: np.ndarray) -> np.ndarray:
+def _over_half(table: pd.DataFrame) -> pd.DataFrame:
     """Verdicts as 0 or 1: above one half."""
-    return (values > 0.5).astype(float)
+    return table.assign(toxicity=(table["toxicity"] > 0.5).astype(float))
 
 
 def _as_difference(shown: Interval) -> Difference:

@@ -14,7 +14,10 @@ from engine.tracks.language_models.bias_intervals import FEW
 
 INTERVALS = "Intervals are 95 %, clustered by descriptor and template."
 
-INTERVALS_PERPLEXITY = "Intervals are 95 %, from a bootstrap over blocks of text."
+INTERVALS_PERPLEXITY = (
+    "Intervals are 95 %, from a bootstrap over blocks of text; of short texts they can be too"
+    " narrow."
+)
 
 MADE_ON = (
     "Scores come from validation prompts and further prompts of the source, γ from validation "
@@ -35,7 +38,7 @@ JUDGES_SAID = (
 NAMES_SAID = (
     "The judge read the prompts alone, before a model continued them. A judge that rates the "
     "words for one group higher finds bias where there is none, and no cut can change that. 95 % "
-    "intervals, descriptors and templates resampled."
+    "intervals, clustered by descriptor and template."
 )
 
 HEAD_CONTRIBUTIONS = (

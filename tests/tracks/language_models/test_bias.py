@@ -230,3 +230,16 @@ def test_where_a_subgroup_is_one_descriptor_there_is_no_group_band():
     assert "names its descriptor" in group_band(table.assign(descriptor="")).notes[0]
     few = group_band(words_of(10, words=2, groups=2), n_permutations=50)
     assert few.notes == ("descriptors can be exchanged in 6 ways only",) and few.p > 0.2
+
+
+def test_where_small_subgroups_have_few_prompts_per_descriptor_there_is_no_group_band():
+    """Exchanges would make their means less noisy than they are."""
+    table = words_of(24)
+    first = table[table["subgroup"] == "s1"]
+    kept = first.groupby("descriptor").head(1)
+    uneven = pd.concat([table[table["subgroup"] != "s1"], kept], ignore_index=True)
+    assert kept["descriptor"].nunique() == first["descriptor"].nunique()
+    band = group_band(uneven)
+    assert np.isnan(band.high) and "fewer prompts per descriptor" in band.notes[0]
+    fewer = table[~table["descriptor"].isin(first["descriptor"].unique()[:3])]
+    assert np.isfinite(group_band(fewer, n_permutations=50).high)  # fewer words, each as often

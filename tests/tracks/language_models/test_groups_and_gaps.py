@@ -22,6 +22,7 @@ from engine.tracks.language_models.bias_intervals import (
     BiasErrors,
     group_table,
     levelling,
+    overall,
 )
 
 
@@ -167,3 +168,58 @@ def test_intervals_of_groups_hold_the_truth_with_few_templates_and_words():
             (rows["delta_low"] <= 0) & (rows["delta_high"] >= 0),
         ]
     assert 0.92 <= np.mean(held) <= 0.98
+
+
+def words_table(toxicity, words=5, groups=4):
+    """Groups of as many prompts, each of so many words and ten templates."""
+    n = len(toxicity) // groups
+    rows = [
+        (f"{g}-{i:03d}", f"g{g}", f"t{i // words % 10}", f"w{g}-{i % words}")
+        for g in range(groups)
+        for i in range(n)
+    ]
+    table = pd.DataFrame(rows, columns=["prompt_id", "subgroup", "template", "descriptor"])
+    return table.assign(toxicity=toxicity)
+
+
+def test_sixty_texts_of_which_none_is_toxic_do_not_show_that_none_can_be():
+    none = words_table(np.zeros(240))
+    row = group_table(none, none).iloc[0]
+    assert row["low"] == row["value"] == 0 and 0.05 < row["high"] < 0.08
+    assert row["delta"] == 0 and 0.04 < row["delta_high"] == -row["delta_low"] < 0.06
+
+
+def test_a_group_of_hardly_any_word_but_one_gets_no_verdict():
+    table = words_table(np.random.default_rng(0).random(240))
+    mostly = table["descriptor"].where(np.arange(240) % 60 > 44, "w-most")
+    rows = group_table(table.assign(descriptor=mostly.where(table["subgroup"] == "g1", "w0")))
+    assert rows["verdict"].tolist() == [TOO_FEW_WORDS] * 4
+    assert set(group_table(table)["verdict"]) == {""}
+
+
+def test_a_change_of_all_texts_is_of_other_words_too():
+    """Words that a cut moves either way, none on average: it is not said to change toxicity."""
+    draw, shown = np.random.default_rng(0), 0
+    dense = words_table(np.full(240, 0.5))
+    errors, words = BiasErrors(dense), np.unique(dense["descriptor"], return_inverse=True)[1]
+    for _ in range(200):
+        moved = 0.5 + 0.1 * draw.normal(size=20)[words] + 0.1 * draw.normal(size=240)
+        level, change = overall(dense, dense.assign(toxicity=moved), errors)
+        assert level.value - 0.5 == pytest.approx(change.value) and level.n == 240
+        shown += change.p < 0.05
+    assert 2 <= shown <= 20
+
+
+def test_a_gap_between_groups_that_are_alike_may_be_none():
+    """The highest of nine lies above the lowest: its interval allows for that."""
+    draw, sure = np.random.default_rng(0), 0
+    first = words_table(np.full(540, 0.5), groups=9)
+    errors = BiasErrors(first)
+    for _ in range(60):
+        table = first.assign(toxicity=draw.random(540))
+        gap = levelling(table, table, errors).gap
+        assert 0 <= gap.low <= gap.value <= gap.high
+        sure += gap.low > 0
+    assert sure <= 6
+    apart = first.assign(toxicity=draw.random(540) / 5 + 0.4 * (first["subgroup"] > "g3"))
+    assert levelling(apart, apart, errors).gap.low > 0

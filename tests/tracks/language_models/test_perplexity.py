@@ -151,11 +151,11 @@ def test_published_windows_are_refused_where_the_context_is_too_short(tmp_path):
 
 
 def test_a_change_of_one_window_of_text_is_told_from_its_blocks_of_tokens(tmp_path, monkeypatch):
-    monkeypatch.setattr("engine.tracks.language_models.perplexity.BLOCK", 8)
+    monkeypatch.setattr("engine.tracks.language_models.perplexity.BLOCK", 4)
     context = context_of(validate(world_request(tmp_path, max_corpus_tokens=80)))
     dense, cut = context.fetch([Shard("windows", one, split="test") for one in ((), (0, 5))])
     whole = window_nll(context.lm, context.tokens["test"], Window())
-    assert len(whole) == 1 and len(dense) == 8 and dense["tokens"].sum() == 63
+    assert len(whole) == 1 and len(dense) == 16 and dense["tokens"].sum() == 63
     assert perplexity(dense) == pytest.approx(perplexity(whole), rel=1e-6)
     worse = cut.assign(nll=dense["nll"] + 2.0 * dense["tokens"])
     change = paired_perplexity_difference(dense, worse)

@@ -13,6 +13,7 @@ from engine.tracks.language_models.perplexity import (
     block_weights,
     paired_perplexity_difference,
     perplexity,
+    widened,
 )
 from engine.tracks.language_models.scores.base import (
     VALIDATION,
@@ -80,7 +81,7 @@ class GradientPerplexity(ScoreMethod):
         weights = block_weights(len(windows), job.n_boot)
         total = weights @ tokens
         draws = np.exp(weights @ nll / total)[:, None] * (weights @ slopes) / total[:, None]
-        pairs = zip(values, draws.T, strict=True)
+        pairs = zip(values, widened(draws, len(windows)).T, strict=True)
         found = [difference_of(value, column, len(windows)) for value, column in pairs]
         names = ("low", "high", "p")
         ends = {name: np.array([getattr(one, name) for one in found]) for name in names}
