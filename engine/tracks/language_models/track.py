@@ -219,8 +219,8 @@ def reading_named(name: str) -> Reading:
         # its headline stands there, too.
         own = name.removeprefix(PREFIX)
         harm, title = benchmarks.measure_of(own), scored_benchmarks()[own].title
-        same = dict.fromkeys(("harm", "gap", "worst", "best", "group"), harm)
-        return Reading(name, quality=Measure("perplexity", per_axis=False), label=title, **same)
+        quality = Measure("perplexity", per_axis=False)
+        return Reading(name, harm, harm, harm, harm, quality, harm, title)
     return Reading(
         name,
         label="bias in texts",
