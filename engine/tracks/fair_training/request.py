@@ -115,8 +115,7 @@ def shares_of(where: str, text: str, faults: list[Fault]) -> tuple[float, ...]:
 
 def _ordered() -> list[str]:
     """Methods as words know them, then others."""
-    known = [name for name in words.METHODS if name in fair_methods()]
-    return [*known, *(name for name in fair_methods() if name not in known)]
+    return sorted(fair_methods(), key=[*words.METHODS, *fair_methods()].index)
 
 
 def _offered_methods(_: Values) -> Offer:
@@ -505,15 +504,12 @@ class FairRequest(ImagesRequest):
 
     def settings(self) -> FairSettings:
         """What the context needs to know of it."""
-        named = dict.fromkeys(
-            (*self.methods, *(self.tradeoff_methods if self.tradeoff_strengths else ()))
-        )
         return FairSettings(
             first_seed=self.first_seed,
             methods=self.method_settings,
             train=None if self.train is None else recipe_of(self.train),
             axis=self.axes[0],
-            sparsities={name: self.sparsities_of(name) for name in named},
+            sparsities={name: self.sparsities_of(name) for name in self.named},
             recipe=self.full_recipe,
             iterations=self.iterations,
             check_every=self.check_every,

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from engine.audit.fields import fields_of
 from engine.core.errors import RequestError
+from engine.tracks.text_classifiers import words
 from engine.tracks.text_classifiers.request import TextRequest, arm_of, disk_faults, validate_text
 from tests.tiny import build, folder_of
 from tests.tracks.text_classifiers.worlds import text_request, text_world
@@ -152,6 +154,12 @@ def test_the_id_holds_the_versions_of_every_procedure_and_score_that_is_asked(wo
     methods = {name for name in plan.versions if not name.startswith("measurement")}
     scores = {f"score {name}" for name in ("conductance", "random", "michel")}
     assert methods == {"audit", "procedure isp", "procedure once", *scores}
+
+
+def test_a_score_without_words_of_its_own_is_offered_last(monkeypatch):
+    monkeypatch.delitem(words.IMPORTANCE, "michel")
+    methods = next(one for one in fields_of(TextRequest) if one.name == "methods")
+    assert list(methods.parts[1].known())[-1] == "michel"
 
 
 def test_an_exact_null_of_what_trains_is_refused(world):
