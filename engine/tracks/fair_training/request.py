@@ -95,7 +95,8 @@ def _first_axis_faults(axes: Sequence[str], _: Values) -> list[Fault]:
 
 
 def sparsity_at(step: int) -> float:
-    """1 - 0.8^k, to three digits."""
+    """Share cut after so many steps of the Lottery Ticket's schedule: 1 - 0.8^step, to three
+    digits."""
     return round(1.0 - LEFT**step, 3)
 
 
@@ -185,18 +186,20 @@ def _looked_words(tuned: str) -> str:
 class FairRequest(ImagesRequest):
     """A fair training as it is asked for.
 
-    axes: group columns, all measured; the fairness term is about the first. sparsities: shares to
-    cut, of weights, or where filters are cut of what is `equal`: FLOPs, or filters. strength: λ of
-    methods that have any use for it;
-    tolerance: τ, the gap that costs nothing; notion: which gap. iterations: weight updates of one
-    training.
-    check_every: of these between two looks at validation images. tradeoff_…: the sweep over λ, none
-    where no strengths are named. surface: the loss between BiFP and its ablations.
-    fair_gap: validation gap to be reached, of the notion's kind, None: where half of the dense
-    model's excess over its null band is gone.
-    within: validation accuracy that may be lost for it. tune_on: the images that are cut and
-    trained on.
-    keep_methods: of which methods models are kept, () for all.
+    axes: group columns, all measured; the fairness term is about the first. notion: the gap that is
+    trained against. strength: λ, the weight of the fairness term, for methods that have one.
+    tolerance: τ, the gap that costs nothing.
+
+    sparsities: shares to cut: of weights, or, where filters are cut, of what `equal` names (FLOPs,
+    or the number of filters). tune_on: the split of the images that are cut and trained on.
+
+    iterations: weight updates of one training; check_every: of these between two looks at
+    validation images. A training counts as fair once its gap is at most fair_gap and it loses at
+    most `within` of accuracy, both on validation images. fair_gap None: half of the dense model's
+    excess over its null band.
+
+    tradeoff_…: the sweep over λ; none where no strengths are named. surface: whether the loss
+    between BiFP and its ablations is measured. keep_methods: whose models are kept; () for all.
     """
 
     axes: tuple[str, ...] = asked(
