@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -49,6 +49,9 @@ from engine.tracks.fair_training.methods.base import (
     fair_methods,
 )
 from engine.training.recipe import SCHEDULES, Recipe, recipe_settings
+
+if TYPE_CHECKING:  # this loads torch
+    from engine.surgery.filters.graph import FilterGraph
 
 CODE = 4
 """Version of the audit itself. Raise when a finished run would come out differently for the same
@@ -683,14 +686,15 @@ def _reachable(request: FairRequest, model: Any) -> None:
     )
 
     classifier = fresh_classifier(model.arch, model.classes, model.size, seed=0, device="cpu")
+    graph = filter_graph(classifier)
     masked = {
-        FILTERS: masked_filters_of(classifier.model, filter_graph(classifier)),
+        FILTERS: masked_filters_of(classifier.model, graph),
         WEIGHTS: masked_weights_of(classifier.model),
     }
-    faults = _flop_faults(request, classifier) if request.equal == FLOPS else []
-    asked = {name: set(request.sparsities_of(name)) for name in request.settings().sparsities}
+    asked = {name: set(request.sparsities_of(name)) for name in request.named}
     for name in CORNERS if request.surface else ():
         asked.setdefault(name, set()).add(request.surface_sparsity)
+    faults = _flop_faults(graph, asked) if request.equal == FLOPS else []
     for name, sparsities in asked.items():
         units = fair_methods()[name].units
         counted = units in masked and (units != FILTERS or request.equal != FLOPS)
@@ -712,23 +716,17 @@ def _reachable(request: FairRequest, model: Any) -> None:
         raise RequestError(list(dict.fromkeys(faults)))
 
 
-def _flop_faults(request: FairRequest, classifier: Any) -> list[Fault]:
-    """Shares of FLOPs that no cut of filters can reach."""
-    from engine.surgery.filters.graph import filter_graph
-
-    graph = filter_graph(classifier)
+def _flop_faults(graph: FilterGraph, asked: Mapping[str, Iterable[float]]) -> list[Fault]:
+    """Shares of FLOPs that no cut of filters can reach. asked: sparsities by method."""
     most = 1.0 - graph.least_flops / graph.flops()
-    named = [name for name in request.named if fair_methods()[name].units == FILTERS]
-    named += list(CORNERS) if request.surface else []
-    asked_for = {share for name in named for share in request.sparsities_of(name)}
-    asked_for |= {request.surface_sparsity} if request.surface else set()
+    cutting = [shares for name, shares in asked.items() if fair_methods()[name].units == FILTERS]
     return [
         Fault(
             "sparsity",
             f"{share:g} is out of reach for FLOPs: one filter per group of layers cuts {most:.4g}.",
             f"Ask for {math.floor(1000 * most) / 1000:g} at most.",
         )
-        for share in sorted(asked_for)
+        for share in sorted(set().union(*cutting))
         if share > most
     ]
 
