@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pytest
 
+from engine.cli import main
+from engine.core.errors import Fault, RequestError
 from engine.core.files import write_whole
 from engine.store.runs import RUN, SCHEMA, Run, Store
 from engine.store.sealed import write_document
@@ -47,6 +52,13 @@ def shared(compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return found
 
 
+def call(capsys: Any, *words: object) -> tuple[int, Any]:
+    """The exit code of a command and what it prints, read where that is JSON."""
+    code = main([str(word) for word in words])
+    out = capsys.readouterr().out
+    return code, json.loads(out) if out.strip().startswith(("{", "[")) else out
+
+
 def instead(words: Sequence[object], *others: object) -> list[object]:
     """Words of a command line with `others` at their end; an option among these, with its values,
     goes before."""
@@ -57,28 +69,64 @@ def instead(words: Sequence[object], *others: object) -> list[object]:
     return [*kept, *others]
 
 
+def faults_of(call: Callable[..., Any], *given: Any, **more: Any) -> tuple[Fault, ...]:
+    """What a call is refused with."""
+    with pytest.raises(RequestError) as caught:
+        call(*given, **more)
+    return tuple(caught.value.faults)
+
+
+def refused(call: Callable[..., Any], *given: Any, **more: Any) -> list[str]:
+    """The same in words."""
+    return [str(fault) for fault in faults_of(call, *given, **more)]
+
+
+@contextmanager
+def exchanged(model: str, word: str, other: str) -> Iterator[None]:
+    """Within it two words of a model's tokenizer have changed places."""
+    path = Path(model) / "tokenizer.json"
+    sound = path.read_text(encoding="utf-8")
+    found = json.loads(sound)
+    words = found["model"]["vocab"]
+    words[word], words[other] = words[other], words[word]
+    try:
+        path.write_text(json.dumps(found), encoding="utf-8")
+        yield
+    finally:
+        path.write_text(sound, encoding="utf-8")
+
+
 def seal(folder: Path, meta: Mapping[str, Any]) -> None:
     """A run.json as somebody writes it who also adjusts the hash."""
     write_document(folder / RUN, meta, SCHEMA)
 
 
-def options_of(given: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
-    """The usual options with the given ones in their place; TypeError for one that does not
-    exist."""
-    if unknown := set(given) - set(usual):
+def options_of(
+    given: dict[str, Any], told: dict[str, Any], **usual: Any
+) -> tuple[dict[str, Any], tuple[tuple[str, Any], ...]]:
+    """All options, the given ones in place of the usual; and those that numbers rest on, which are
+    all but the ones that are only told. TypeError for one that does not exist."""
+    every = usual | told
+    if unknown := set(given) - set(every):
         raise TypeError(f"unknown options {sorted(unknown)}")
-    return {**usual, **given}
+    every |= given
+    return every, tuple(item for item in every.items() if item[0] not in told)
+
+
+def parts_of(run: Run) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
+    """What run.json says but for its tables, and the tables."""
+    meta = {name: value for name, value in run.meta.items() if name != "tables"}
+    return meta, {name: run.table(name) for name in run.meta["tables"]}
 
 
 def changed(run: Run, folder: Path, table: str, edit: Edit | None, **meta: Any) -> Run:
     """The run with one table edited, or left out where `edit` is None, and with these values in its
     run.json."""
-    tables = {name: run.table(name) for name in run.meta["tables"]}
+    kept, tables = parts_of(run)
     if edit is None:
         del tables[table]
     else:
         tables[table] = edit(tables[table].copy())
-    kept = {name: value for name, value in run.meta.items() if name != "tables"}
     return Store(folder).write("changed", {**kept, **meta}, tables)
 
 

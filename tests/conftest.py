@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 import torch
 
+from engine.resident.asks import answer_here
+from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
 from tests.builders import SHARED
 from tests.ray_cluster import ray_cluster
@@ -130,6 +132,18 @@ def events() -> list:
 @pytest.fixture(scope="module")
 def store(tmp_path_factory) -> Store:
     return Store(tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture(scope="module")
+def warm() -> Warm:
+    return Warm()
+
+
+@pytest.fixture
+def ask(request, run, store, warm):
+    """The answer to a file's question ASKED, (its name, what is usually given), about its run."""
+    name, usual = request.module.ASKED
+    return lambda **given: answer_here(name, {"run": run.id, **usual, **given}, store, warm=warm)
 
 
 @pytest.fixture

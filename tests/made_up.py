@@ -6,6 +6,8 @@ from __future__ import annotations
 import atexit
 import importlib
 import shutil
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -17,6 +19,9 @@ import pytest
 from engine.audit.tracks import tracks
 from engine.core.words import PREFIX
 from engine.report import tracks as screens
+from engine.report.charts import lookup
+from engine.report.charts.panel import Choice
+from engine.report.contents import default_choice
 from engine.store.runs import Run, Store
 
 
@@ -50,6 +55,14 @@ def kept(track: str) -> Run:
     folder = mkdtemp(prefix=f"made-up-{track}-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return small(track, Path(folder), f"{track}-run")
+
+
+def choices(run: Run) -> Iterator[Choice]:
+    """Every method at every level on every axis of a run."""
+    for axis in run.meta["request"]["axes"]:
+        for method in lookup.methods(run, axis):
+            for level in lookup.levels(run, method, axis):
+                yield replace(default_choice(run, axis), method=method, level=level)
 
 
 def another(than: str, folder: Path, run_id: str) -> Run:

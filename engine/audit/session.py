@@ -522,7 +522,6 @@ class Grown:
         """Write the addition, whole or not at all. audit: what measured it; used: finished parts
         that it rests on; keys and numbered: of `engine.store.runs.Addition`."""
         meta = {
-            "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds"),
             "title": self.request.title,
             "asked": self.asked,
             "provenance": {**provenance(audit.context), "code": self.plan.versions},

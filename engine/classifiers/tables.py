@@ -21,7 +21,6 @@ from engine.core.errors import MaskError, RequestError, refusal
 from engine.core.files import write_json
 from engine.core.types import POOLED, Values, rng
 from engine.data.images.load import ImageSet
-from engine.report import phrasing
 from engine.stats.clustered import benjamini_hochberg
 from engine.store.runs import Run, pack, unpack, where, within
 
@@ -350,14 +349,15 @@ def model_warnings(plan: ImagePlan) -> list[str]:
     request = plan.request
     if request.train is None:
         return list(plan.model.notes)
-    epochs = phrasing.count(recipe_of(request.train).epochs, "epoch")
+    epochs = recipe_of(request.train).epochs
     start = (
         "from random weights"
         if request.weights is None and plan.is_fresh
         else "from the weights given"
     )
     return [
-        f"The dense model was fitted by this audit {start}, for {epochs} on the training images."
+        f"The dense model was fitted by this audit {start}, for {epochs}"
+        f" epoch{'s' * (epochs > 1)} on the training images."
     ]
 
 

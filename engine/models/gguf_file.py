@@ -137,12 +137,13 @@ class _Reader:
         self.data, self.at = data, 4
 
     def one(self, form: str) -> Any:
+        """The next number, of a form of `struct`."""
         value = struct.unpack_from(form, self.data, self.at)[0]
         self.at += struct.calcsize(form)
         return value
 
     def skip(self, size: int) -> int:
-        """Where the next `size` bytes begin."""
+        """Goes past the next `size` bytes; where they begin."""
         start, self.at = self.at, self.at + size
         if self.at > len(self.data):
             raise struct.error("beyond the end")
@@ -154,7 +155,8 @@ class _Reader:
         return self.data[start : start + size].decode("utf-8")
 
     def value(self, kind: int) -> Any:
-        """A single value; of a list its texts, and nothing of its numbers."""
+        """The next value, of a kind of GGUF's: a list for texts, None for a list of numbers, which
+        is passed over."""
         if kind == _STRING:
             return self.text()
         if kind != _ARRAY:
@@ -166,6 +168,10 @@ class _Reader:
         return None
 
     def file(self, path: Path) -> tuple[Gguf, list[Fault]]:
+        """The whole header, and what is wrong with the tensors that it lists.
+
+        places: numbers, type and offset of each tensor, by name.
+        """
         from gguf import GGML_QUANT_SIZES
 
         if (version := self.one("<I")) not in (2, 3):
@@ -210,6 +216,7 @@ class _Reader:
 
 
 def _form(kind: int) -> str:
+    """The form of `struct` for a kind of number; ValueError for an unknown one."""
     if kind not in _SCALARS:
         raise ValueError("a kind of value that nobody knows")
     return _SCALARS[kind]

@@ -100,13 +100,13 @@ def rows_by_hand(run: Run, metric: str, axis: str, split: str) -> pd.DataFrame:
 
 
 def tried_said(
-    run: Run, metric: str, axis: str, first: str, last: str, where: tuple[str, str]
+    run: Run, metric: str, axis: str, first: str, last: str, called: tuple[str, str]
 ) -> str:
     """How many sets were tried by hand on this audit, and how good the best of as many looks by
     chance alone.
 
-    metric, axis: what they are judged by. first, last: the two splits; where: what these are
-    called.
+    metric, axis: what they are judged by. first, last: the splits on which sets are tried and then
+    measured once more; called: what a reader calls these two.
     """
     count, error = tried(run), _error(rows_by_hand(run, metric, axis, first))
     if count < 2 or not error > 0:
@@ -127,8 +127,8 @@ def tried_said(
     )
     return (
         f"{count} sets were tried by hand on this audit. Even if none did anything, the best would "
-        f"look about {phrasing.number(luck)} better on {where[0]} by chance, or more if chosen by "
-        f"the map. So measure the chosen set once more, on {where[1]}.{also}"
+        f"look about {phrasing.number(luck)} better on {called[0]} by chance, or more if chosen by "
+        f"the map. So measure the chosen set once more, on {called[1]}.{also}"
     )
 
 
@@ -148,9 +148,12 @@ def told_of(
     rows: Iterable[Values],
     notes: list[str],
 ) -> Values:
-    """JSON-able: added (its id, None where nothing was missing); variants with their units; rows;
-    tried, sets by hand; notes. A row is a number about a variant: predicted with ends, before it
-    was measured, and measured with ends.
+    """What a command tells of a run that was extended, JSON-able. before, after: the run without
+    and with the addition.
+
+    added: the addition's id, None where nothing was missing. variants: units by variant. rows: a
+    number about a variant each, as it was predicted with both ends of its interval, and as it was
+    measured with both ends. tried: how many sets were tried by hand. notes: sentences.
     """
     new = [one for one in after.added if one.id not in {old.id for old in before.added}]
     said = [*(note for one in new for note in one.meta["notes"]), *notes]
@@ -186,16 +189,18 @@ def _rows(
             yield {
                 **same,
                 "number": metric.replace("_", " "),
-                **_ahead(ahead, metric, of),
-                **_came(row),
+                **_predicted(ahead, metric, of),
+                **_measured(row),
             }
     for row in lookup.groups_of(run, name, "accuracy", axis, split).to_dict("records"):
-        guess = _ahead(ahead, "accuracy", axis, row["group"])
-        yield {**same, "number": f"accuracy, {row['group']}", **guess, **_came(row)}
+        guess = _predicted(ahead, "accuracy", axis, row["group"])
+        yield {**same, "number": f"accuracy, {row['group']}", **guess, **_measured(row)}
 
 
-def _ahead(ahead: Ahead | None, metric: str, axis: str, group: str = "") -> dict[str, float | None]:
-    """What was predicted of a number, None where nothing was."""
+def _predicted(
+    ahead: Ahead | None, metric: str, axis: str, group: str = ""
+) -> dict[str, float | None]:
+    """What was predicted of a number and both ends of its interval; None where nothing was."""
     nothing = dict.fromkeys(("predicted", "predicted_low", "predicted_high"))
     table = pd.DataFrame() if ahead is None else ahead.tables["groups" if group else "results"]
     if table.empty:
@@ -208,7 +213,8 @@ def _ahead(ahead: Ahead | None, metric: str, axis: str, group: str = "") -> dict
     )
 
 
-def _came(row: Values) -> dict[str, float]:
+def _measured(row: Values) -> dict[str, float]:
+    """What was measured of a number, and both ends of its interval."""
     return {"measured": row["value"], "low": row["low"], "high": row["high"]}
 
 
@@ -227,8 +233,8 @@ ON_KNOWN = (
 
 @dataclass(frozen=True)
 class Chosen:
-    """A set as a variant; units: flat, ascending; reported: measured on test, so that every page
-    shows it."""
+    """A set as a variant. mask: the HeadMask or FilterMask of its units; units: flat, ascending;
+    reported: measured on test, so that every page shows it."""
 
     name: str
     mask: Any
@@ -262,11 +268,11 @@ def chosen_of(
 
 @dataclass(frozen=True)
 class HandSet:
-    """What was measured of a set: on which items, with the probabilities of the model with all
-    units and without the set, by trial.
+    """What was measured of a set on some items, a row each.
 
-    rows: the tables results and groups, of the model with all units too. columns: what the rows of
-    the table variants say of the set besides its size.
+    dense, answers: probabilities [items, classes] by trial, of the model with all units and of the
+    model without the set. rows: the tables results and groups, of the model with all units too.
+    columns: what the rows of the table variants say of the set besides its size.
     """
 
     items: pd.DataFrame
@@ -344,8 +350,9 @@ class HandSets:
 
 
 def rows_of(dense: Any, mine: Any, name: str, trials: Iterable[int]) -> dict[str, pd.DataFrame]:
-    """The tables results and groups of a set and of the model with all units. dense: measured;
-    mine: the set in all trials, by `pooled` and `trial`."""
+    """The tables results and groups, of the model with all units and of a set as `name`. dense: the
+    tables of that model (`GroupMeasure.dense`). mine: the set's, over all trials (`pooled`) and of
+    each (`trial`)."""
     found = [dense, mine.pooled(name), *(mine.trial(one, f"{name}#{one}") for one in trials)]
     return {
         table: pd.concat([getattr(part, table) for part in found], ignore_index=True)
@@ -354,8 +361,9 @@ def rows_of(dense: Any, mine: Any, name: str, trials: Iterable[int]) -> dict[str
 
 
 def check_set(run: Run, request: Growth, level: Fault, total: int, counted: str = "") -> None:
-    """RequestError unless a growth asks for units of the run's model. level: said where one asks
-    for a level of a method; counted: how units are numbered."""
+    """RequestError unless a growth asks for units of the run's model, of which there are `total`.
+    level: the fault where it asks for a level of a method instead; counted: how units are
+    numbered, for the message."""
     check_asked(run, request, (TEST, trial_split(run)))
     if request.level is not None:
         raise RequestError(level)
@@ -489,12 +497,10 @@ def joined(run: Run, name: str, ahead: Ahead) -> pd.DataFrame:
     """A table of the run with the predicted rows below its own; in `variants` the column
     `predicted` tells them apart."""
     own, rows = run.table(name), ahead.tables[name]
-    own = own[
-        own["variant"] != ahead.variant
-    ]  # tried on validation prompts, or kept and read on another axis
-    rows = rows.reindex(columns=own.columns).dropna(
-        axis=1, how="all"
-    )  # an empty column must not decide a type
+    # Its own rows: tried on validation prompts, or kept and read on another axis.
+    own = own[own["variant"] != ahead.variant]
+    # An empty column must not decide a type.
+    rows = rows.reindex(columns=own.columns).dropna(axis=1, how="all")
     both = pd.concat([own, rows], ignore_index=True)
     return both.assign(predicted=both["variant"] == ahead.variant) if name == "variants" else both
 
@@ -505,16 +511,13 @@ def said(run: Run, found: Panel) -> Panel:
         return found
     return replace(
         found,
-        answer=_called(found.answer),
-        mind=_foretold(found.mind),
-        more=_foretold(found.more),
+        answer=f"{LEAD} {_as_prediction(found.answer)}",
+        mind=_as_prediction(found.mind),
+        more=_as_prediction(found.more),
         caveat=f"{found.caveat} Of what is predicted: {WHERE}",
     )
 
 
-def _called(text: str) -> str:
-    return f"{LEAD} {_foretold(text)}"
-
-
-def _foretold(text: str) -> str:
+def _as_prediction(text: str) -> str:
+    """A sentence whose intervals are called prediction intervals."""
     return text.replace("95 % interval", "95 % prediction interval")

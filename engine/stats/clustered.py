@@ -55,8 +55,9 @@ class Covariance:
         """Variance of Σ contrast · means and its degrees of freedom (inf where it does not vary),
         [columns] each.
 
-        contrast [columns, parts, strata]. least: a stratum's clusters vary no less than those that
-        share both ways, whose many tell of single observations what few clusters cannot.
+        contrast [columns, parts, strata]. least: the variance of a stratum's clusters is taken no
+        lower than that of the clusters which share both ways. There are many of these, so they show
+        the noise of single observations where few clusters vary little by luck.
         """
         nested, more = _inside(self.nested, contrast), np.zeros(len(contrast))
         shared, freedom = _inside(self.shared, contrast), self.nested_freedom

@@ -4,7 +4,7 @@ The highest of several noisy means lies too high and the lowest too low. So the 
 large, most of all where groups are alike, and its interval is found by inversion. Of every gap that
 there may be it asks how often noise alone would have given one as large, or as small, as the
 measured. The noise is that of images and trials together, with the covariance and the degrees of
-freedom of `engine.stats.multi_reader`.
+freedom of several trials on the same images (below).
 
 Both ends together miss in 5 % of draws. The upper end takes 2.5 % of the draws of no gap at all
 that are as small as the measured (CLs, Read 2002). A gap that came out small by luck is not called
@@ -305,7 +305,7 @@ def _where(holds: Callable[[float], bool], low: float, high: float) -> float:
 
 def _spread(values: np.ndarray, draws: np.ndarray) -> tuple[np.ndarray, float]:
     """Covariance of the groups' means around their common mean, [groups, groups], and its degrees
-    of freedom, as `multi_reader` has them of one value; shapes as in `_gap`."""
+    of freedom, as `_multi_reader_spread` has them of one value; shapes as in `_gap`."""
     trials = len(values)
     values, draws = (part - part.mean(axis=-1, keepdims=True) for part in (values, draws))
     images = np.cov(draws.mean(axis=0), rowvar=False)

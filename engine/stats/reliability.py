@@ -50,6 +50,12 @@ def icc_c1(ratings: ArrayLike) -> float:
     return (between - error) / below if below > 0 else math.nan
 
 
+def _known(ratings: ArrayLike) -> np.ndarray:
+    """Units that have a number at every seed, of ratings [units, seeds]."""
+    table = np.asarray(ratings, dtype=float)
+    return table[np.isfinite(table).all(axis=1)]
+
+
 def icc_c1_bootstrap(ratings: ArrayLike, draws: int = DRAWS) -> tuple[float, float]:
     """Percentile interval of ICC(C,1) of ratings [units, seeds] from resampled units: wide where
     few units carry it.
@@ -57,8 +63,7 @@ def icc_c1_bootstrap(ratings: ArrayLike, draws: int = DRAWS) -> tuple[float, flo
     NaN where undefined. Sums of squares of each draw come from how often it holds each unit, so
     that no draw is built.
     """
-    table = np.asarray(ratings, dtype=float)
-    table = table[np.isfinite(table).all(axis=1)]
+    table = _known(ratings)
     units, seeds = table.shape
     if units < 3 or seeds < 2:
         return math.nan, math.nan
@@ -89,8 +94,7 @@ def icc_of_ranks(ratings: ArrayLike) -> float:
     """
     from scipy.stats import rankdata  # takes a second: not at first paint
 
-    table = np.asarray(ratings, dtype=float)
-    return icc_c1(rankdata(table[np.isfinite(table).all(axis=1)], axis=0))
+    return icc_c1(rankdata(_known(ratings), axis=0))
 
 
 def icc_ck(ratings: ArrayLike) -> float:
@@ -103,8 +107,7 @@ def icc_ck(ratings: ArrayLike) -> float:
 def _mean_squares(ratings: ArrayLike) -> tuple[float, float, int]:
     """(mean square of rows, mean square of error, number of seeds) of [units, seeds]; NaN when
     there is too little."""
-    table = np.asarray(ratings, dtype=float)
-    table = table[np.isfinite(table).all(axis=1)]
+    table = _known(ratings)
     units, seeds = table.shape
     if units < 2 or seeds < 2:
         return math.nan, math.nan, seeds
@@ -218,8 +221,7 @@ class Repeats:
 def repeats_of(by_seed: ArrayLike, share: float = 0.2) -> Repeats:
     """Everything about one score table by seed, [units, seeds]; selected sets = the int(share *
     units) highest."""
-    table = np.asarray(by_seed, dtype=float)
-    table = table[np.isfinite(table).all(axis=1)]
+    table = _known(by_seed)
     units, seeds = table.shape
     k = max(1, exact_count(share, units))
     sets = [np.argsort(-column, kind="stable")[:k].tolist() for column in table.T]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import hashlib
 import io
 import json
@@ -290,8 +291,11 @@ def write_addition(
     """Write an addition unless a sound one of this id is there; its tables go as parquet, without
     their index.
 
-    `meta` says what `Addition.meta` names but for id, run and tables, which are filled in here.
+    `meta` says what `Addition.meta` names. id, run, created and tables are filled in here, and that
+    there are no notes and no numbered columns where it says nothing of them.
     """
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
+    usual = {"created": now, "notes": [], "numbered": {}}
     target = root / "additions" / safe_id(run_id) / safe_id(addition_id, "addition id")
     if is_sound(target):
         return target
@@ -299,7 +303,9 @@ def write_addition(
         with folder_whole(target) as folder:
             listed = write_tables(folder, tables)
             write_document(
-                folder / FILE, {**meta, "id": addition_id, "run": run_id, "tables": listed}, SCHEMA
+                folder / FILE,
+                {**usual, **meta, "id": addition_id, "run": run_id, "tables": listed},
+                SCHEMA,
             )
     except StoreError:
         if not is_sound(target):  # else another process was faster

@@ -23,6 +23,16 @@ SMALL = "resnet10-w16"
 CPU = torch.device("cpu")
 
 
+def hooks_of(model: nn.Module) -> int:
+    """How many hooks its modules have."""
+    return sum(len(one._forward_hooks) + len(one._forward_pre_hooks) for one in model.modules())
+
+
+def state(model: nn.Module) -> dict[str, Tensor]:
+    """A copy of its tensors by name."""
+    return {name: value.clone() for name, value in model.state_dict().items()}
+
+
 class TwoConvs(nn.Module):
     """8 x 8 pixels: conv1 (3 -> 3, no batch norm), conv2 (3 -> 4, batch norm), mean over places,
     linear layer."""

@@ -3,21 +3,15 @@ are said in form."""
 
 from __future__ import annotations
 
-import json
 import pkgutil
 
 import pytest
 
 import engine.cli
 from engine.audit.tracks import tracks
-from engine.cli import main, parser
+from engine.cli import parser
+from tests.builders import call
 from tests.places import ROOT
-
-
-def call(capsys, *arguments):
-    code = main([str(argument) for argument in arguments])
-    out = capsys.readouterr().out
-    return code, json.loads(out) if out.strip().startswith(("{", "[")) else out
 
 
 @pytest.mark.contract

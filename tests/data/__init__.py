@@ -1,18 +1,6 @@
 """Prompts, texts, images and benchmarks: what is read, split and sampled, and what is refused."""
 
-from collections.abc import Callable
 from typing import Any
-
-import pytest
-
-from engine.core.errors import RequestError
-
-
-def refused(load: Callable[..., Any], *given: Any, **more: Any) -> list[str]:
-    """The faults that loading is refused with."""
-    with pytest.raises(RequestError) as caught:
-        load(*given, **more)
-    return [str(fault) for fault in caught.value.faults]
 
 
 def notes_of(found: Any) -> str:

@@ -6,7 +6,7 @@ import pytest
 from engine.core.errors import RequestError
 from engine.data.sources import MAX_GROUPS, left_out, usable
 from engine.data.tables import MOST_FAULTS, axes_of, column_of, csv_table, text_of
-from tests.data import refused
+from tests.builders import refused
 
 
 def table(path, text, *own, coding="utf-8", **how):

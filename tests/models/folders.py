@@ -6,13 +6,10 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import pytest
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from engine.core.errors import RequestError
 from tests.tiny import folder_of
 
 WEIGHTS = "model.safetensors"
@@ -34,10 +31,3 @@ def edit_weights(folder: Path, change: Callable[[dict[str, Tensor]], dict[str, T
     """Save other tensors than the folder has."""
     tensors = change(load_file(folder / WEIGHTS))
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
-
-
-def faults_of(load: Callable[..., Any], *given: Any, **more: Any) -> list[str]:
-    """Every fault that a call refuses with."""
-    with pytest.raises(RequestError) as caught:
-        load(*given, **more)
-    return [str(fault) for fault in caught.value.faults]

@@ -19,8 +19,8 @@ from transformers import tokenization_utils_base
 from engine.models import gguf_cache
 from engine.models.gguf_cache import CHECKED, folder_of
 from engine.models.load_language_model import inspect_model, load_language_model
+from tests.builders import refused
 from tests.gguf_files import WORDS, base, write
-from tests.models.folders import faults_of
 from tests.tiny import save_tokenizer
 
 FAMILIES = ("llama_grouped", "qwen2", "qwen3", "gemma2", "phi3", "gpt2", "starcoder2")
@@ -134,13 +134,13 @@ def test_a_folder_with_one_file_is_that_file_and_several_are_asked_about(file, t
     shutil.copyfile(file, place / "a.gguf")
     assert inspect_model(place).folder == inspect_model(file).folder
     shutil.copyfile(file, place / "b.gguf")
-    (fault,) = faults_of(inspect_model, place)
+    (fault,) = refused(inspect_model, place)
     assert "holds 2 GGUF files: a.gguf, b.gguf" in fault and str(place / "a.gguf") in fault
 
 
 @pytest.mark.parametrize("name", ["gone.gguf", f"{'x' * 5000}.gguf", "\0.gguf", "x" * 5000])
 def test_a_name_that_leads_nowhere_is_no_file(name, tmp_path):
-    (fault,) = faults_of(inspect_model, tmp_path / name)
+    (fault,) = refused(inspect_model, tmp_path / name)
     assert "is not there." in fault or "is not a folder." in fault
 
 
@@ -167,7 +167,7 @@ def test_a_tokenizer_beside_the_file_is_taken_where_it_is_the_files(file, tmp_pa
         shutil.copyfile(own.folder / name, place / name)
     assert inspect_model(place).folder != own.folder
     save_tokenizer(place)
-    (fault,) = faults_of(inspect_model, place / "tiny.gguf")
+    (fault,) = refused(inspect_model, place / "tiny.gguf")
     assert f"another vocabulary than the tokenizer in {place}" in fault
 
 
@@ -199,16 +199,16 @@ REFUSED = {
 @pytest.mark.parametrize("said", REFUSED)
 def test_files_of_other_models_are_refused(said, llama, tmp_path, store):
     write(tmp_path / "tiny.gguf", llama, fields=REFUSED[said])
-    (fault,) = faults_of(inspect_model, tmp_path / "tiny.gguf")
+    (fault,) = refused(inspect_model, tmp_path / "tiny.gguf")
     assert said in fault and "tiny.gguf" in fault
     assert not list(store.rglob("model.safetensors"))
 
 
 def test_tensors_that_are_missing_or_nobody_reads_are_refused(llama, tmp_path):
     write(tmp_path / "less.gguf", llama, leave_out=("blk.1.attn_q.weight",))
-    assert "lacks 1 tensor" in faults_of(inspect_model, tmp_path / "less.gguf")[0]
+    assert "lacks 1 tensor" in refused(inspect_model, tmp_path / "less.gguf")[0]
     write(tmp_path / "more.gguf", llama, more={"rope_freqs.weight": np.ones(4, np.float32)})
-    assert "holds 'rope_freqs.weight'" in faults_of(inspect_model, tmp_path / "more.gguf")[0]
+    assert "holds 'rope_freqs.weight'" in refused(inspect_model, tmp_path / "more.gguf")[0]
 
 
 def test_fields_that_nobody_reads_are_told(llama, tmp_path):
@@ -222,13 +222,13 @@ def test_a_type_that_nobody_knows_is_named(file):
     whole = file.read_bytes()
     at = whole.index(b"blk.0.attn_q.weight") + len(b"blk.0.attn_q.weight") + 4 + 16
     file.write_bytes(whole[:at] + struct.pack("<I", 99) + whole[at + 4 :])
-    assert "in numbers of type 99" in faults_of(inspect_model, file)[0]
+    assert "in numbers of type 99" in refused(inspect_model, file)[0]
 
 
 @pytest.mark.parametrize("share", [0.9, 0.3, 0.01, 0.0001])
 def test_a_truncated_file_is_refused(file, share):
     os.truncate(file, int(file.stat().st_size * share))
-    (fault,) = faults_of(inspect_model, file)
+    (fault,) = refused(inspect_model, file)
     assert "truncated" in fault or "is no GGUF file" in fault
 
 
@@ -249,7 +249,7 @@ def test_a_header_that_asks_for_much_gets_nothing(what, tmp_path):
     path.write_bytes(b"GGUF" + HOSTILE[what])
     tracemalloc.start()
     try:
-        (fault,) = faults_of(inspect_model, path)
+        (fault,) = refused(inspect_model, path)
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -23,13 +23,13 @@ from engine.surgery.filters.graph import (
 )
 from engine.surgery.filters.replay import load_cut_classifier, same_weights, save_cut_classifier
 from engine.surgery.record import FilterRecord, groups_of
+from tests.builders import refused
 from tests.classifiers.worlds import some_mask, some_pixels
-from tests.models.folders import faults_of
 from tests.tiny_images import FAMILIES, saved_by_transformers
 
 
 def refusal(folder):
-    return " ".join(faults_of(load_classifier, folder, device="cpu"))
+    return " ".join(refused(load_classifier, folder, device="cpu"))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from engine.data.images.pixels import ArrayPixels, decoded
 from engine.models.file_fields import FIELDS, REFUSED
 from engine.models.image_processor import FILE, _class_of, _kinds, processor_of
 from engine.models.load_image_classifier import inspect_classifier, load_classifier
-from tests.models.folders import faults_of
+from tests.builders import refused
 from tests.tiny_images import CLASSES, saved_by_transformers
 
 SHAPES = ((50, 80), (300, 200), (32, 32), (33, 500))
@@ -137,7 +137,7 @@ def test_every_field_that_transformers_saves_or_takes_has_its_fate(kind):
 
 def refusal(folder, **said):
     (folder / FILE).write_text(json.dumps(said))
-    return " ".join(faults_of(load_classifier, folder, device="cpu"))
+    return " ".join(refused(load_classifier, folder, device="cpu"))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from engine.models import runtime
 from engine.models.catalog import ASSETS
 from engine.models.judge import Judge, JudgeInfo, inspect_judge, load_judge
 from engine.models.load_language_model import inspect_model
-from tests.models.folders import edit, edit_weights, faults_of
+from tests.builders import refused
+from tests.models.folders import edit, edit_weights
 
 TEXTS = [
     "he walked to the market and bought some bread.",
@@ -270,7 +271,7 @@ def test_a_judge_is_what_its_folder_says_whole(tmp_path):
     assert "pytorch_model.bin is not read" in note
     (tmp_path / "adapter_config.json").write_text('{"peft_type": "LORA"}')
     edit(tmp_path, pruned_heads={"0": [1]}, num_hidden_layers=2)
-    said = "\n".join(faults_of(inspect_judge, str(tmp_path), label="LABEL_1"))
+    said = "\n".join(refused(inspect_judge, str(tmp_path), label="LABEL_1"))
     assert "holds an adapter" in said and "sets pruned_heads" in said
     (tmp_path / "adapter_config.json").unlink()
     edit(tmp_path, pruned_heads=None)

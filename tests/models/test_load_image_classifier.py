@@ -33,7 +33,8 @@ from engine.models.state_dicts import (
     stored_names,
 )
 from engine.models.vision import architecture_for, architectures
-from tests.models.folders import edit, faults_of
+from tests.builders import faults_of, refused
+from tests.models.folders import edit
 from tests.places import SHARED
 
 CARD = "model.json"
@@ -56,8 +57,8 @@ def plain(classifier):
 
 
 def refusal(name, **more):
-    found = faults_of(inspect_classifier, name, **more)
-    assert faults_of(load_classifier, name, device="cpu", **more) == found
+    found = refused(inspect_classifier, name, **more)
+    assert refused(load_classifier, name, device="cpu", **more) == found
     return found
 
 
@@ -400,9 +401,8 @@ def test_names_lead_to_assets_and_no_further(tmp_path, monkeypatch):
 
 
 def test_a_fresh_classifier_says_all_that_is_wrong():
-    with pytest.raises(RequestError) as caught:
-        fresh_classifier("resnet11", ["a"], weights="mine")
-    assert [fault.where for fault in caught.value.faults] == ["weights", "architecture", "classes"]
+    found = faults_of(fresh_classifier, "resnet11", ["a"], weights="mine")
+    assert [fault.where for fault in found] == ["weights", "architecture", "classes"]
     with pytest.raises(RequestError, match="4 pixels do not fit"):
         fresh_classifier("resnet20", 2, size=4)
 

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from engine.models.load_language_model import inspect_model, load_language_model
-from tests.models.folders import copied, edit, faults_of
+from tests.builders import refused
+from tests.models.folders import copied, edit
 from tests.tiny import TINY, folder_of, save_tokenizer, tiny_model
 
 
@@ -20,8 +21,8 @@ def folder(tmp_path):
 
 
 def refusal(path, **more):
-    found = faults_of(inspect_model, path, **more)
-    assert faults_of(load_language_model, path, device="cpu", **more) == found
+    found = refused(inspect_model, path, **more)
+    assert refused(load_language_model, path, device="cpu", **more) == found
     return found
 
 

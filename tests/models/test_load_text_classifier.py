@@ -15,7 +15,8 @@ from engine.models.load_text_classifier import (
     save_text_tokenizer,
 )
 from engine.surgery.heads.mask import prove_mask_works
-from tests.models.folders import copied, edit, edit_weights, faults_of
+from tests.builders import refused
+from tests.models.folders import copied, edit, edit_weights
 from tests.tiny import (
     CLASSES,
     ENCODERS,
@@ -47,7 +48,7 @@ def without_head(folder, *also, named="BertForMaskedLM"):
 
 
 def refusal(path, classes=CLASSES, **more):
-    return faults_of(load_text_classifier, path, classes, device="cpu", **more)
+    return refused(load_text_classifier, path, classes, device="cpu", **more)
 
 
 @pytest.mark.parametrize("name", ENCODERS)

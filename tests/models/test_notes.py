@@ -22,7 +22,8 @@ from engine.surgery.heads.mask import cut
 from engine.surgery.heads.prefix import Draft
 from engine.surgery.heads.replay import load_cut, save_cut
 from engine.surgery.record import record_of
-from tests.models.folders import WEIGHTS, copied, edit, edit_weights, faults_of
+from tests.builders import refused
+from tests.models.folders import WEIGHTS, copied, edit, edit_weights
 from tests.tiny import folder_of, text
 
 INDEX = "model.safetensors.index.json"
@@ -38,7 +39,7 @@ def with_tensors(folder: Path, **more: torch.Tensor) -> None:
 
 
 def refusal(folder: Path) -> str:
-    return "\n".join(faults_of(inspect_model, folder))
+    return "\n".join(refused(inspect_model, folder))
 
 
 def test_a_whole_folder_has_no_notes(folder):

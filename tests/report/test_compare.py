@@ -13,6 +13,7 @@ from engine.report.charts import compare
 from engine.report.charts import compare as compare_kinds
 from engine.report.charts.panel import Choice, Panel
 from engine.store.runs import Run, Store
+from tests.builders import parts_of
 from tests.made_up import make
 
 STR = Choice("bifp-str", "gender", 0.488, None, "accuracy")
@@ -37,8 +38,7 @@ def store(tmp_path_factory) -> Store:
 
 def described(run: Run, folder, **parts: dict) -> Run:
     """The run with parts of its description edited."""
-    meta = {name: value for name, value in run.meta.items() if name != "tables"}
-    tables = {name: run.table(name) for name in run.meta["tables"]}
+    meta, tables = parts_of(run)
     meta |= {name: {**meta[name], **more} for name, more in parts.items()}
     return Store(folder).write("described", meta, tables)
 

@@ -10,6 +10,7 @@ from engine.report.charts.pareto import pareto
 from engine.report.contents import axis_panels, default_choice
 from engine.report.tracks import track_of, tracks
 from engine.store.runs import Run, Store
+from tests.builders import parts_of
 from tests.made_up import kept
 from tests.pages.checks import assert_calm, opened, use_store, words_of
 
@@ -18,13 +19,12 @@ LOST = "lost-run"
 
 def without(run: Run, method: str, store: Store) -> Run:
     """The run as it is written where no variant of `method` could be built, for any axis."""
-    tables = {name: run.table(name) for name in run.meta["tables"]}
+    meta, tables = parts_of(run)
     gone = set(tables["variants"].query("method == @method")["variant"])
     tables = {
         name: table[~table["variant"].isin(gone)] if "variant" in table else table
         for name, table in tables.items()
     }
-    meta = {key: value for key, value in run.meta.items() if key != "tables"}
     return store.write(LOST, meta, tables)
 
 

@@ -14,6 +14,7 @@ from engine.report.charts.panel import Choice
 from engine.report.tracks import Measure, question, track_of, tracks
 from engine.store.runs import Store
 from tests import made_up
+from tests.builders import parts_of
 from tests.imports import imports_of, modules, reached
 from tests.places import ROOT
 
@@ -109,8 +110,8 @@ def test_a_run_is_of_the_track_it_names(store):
 
 def test_a_track_from_the_future_is_named_with_the_known_ones(store, tmp_path):
     run = store.open(store.ids()[0])
-    tables = {name: run.table(name) for name in run.meta["tables"]}
-    meta = {**{key: value for key, value in run.meta.items() if key != "tables"}, "track": "masks"}
+    meta, tables = parts_of(run)
+    meta["track"] = "masks"
     with pytest.raises(RequestError, match=f"'masks' is not known.*{', '.join(sorted(tracks()))}"):
         track_of(Store(tmp_path).write("later", meta, tables))
 

@@ -18,6 +18,7 @@ from engine.report.contents import default_choice
 from engine.report.tracks import track_of
 from engine.report.verdict import TAKE, advised, sentence, verdict
 from engine.store.runs import EMBEDDED, Store
+from tests.made_up import choices
 
 RUNS = Store(EMBEDDED).ids()
 VERBS = {"raises": 1, "widens": 1, "lowers": -1, "narrows": -1}
@@ -26,14 +27,11 @@ VERBS = {"raises": 1, "widens": 1, "lowers": -1, "narrows": -1}
 def _choices(run):
     """Every variant of every axis, once."""
     seen = set()
-    for axis in run.meta["request"]["axes"]:
-        for method in lookup.methods(run, axis):
-            for level in lookup.levels(run, method, axis):
-                choice = replace(default_choice(run, axis), method=method, level=level)
-                variant = lookup.variant_of(run, choice)["variant"]
-                if variant != "dense" and (variant, axis) not in seen:
-                    seen.add((variant, axis))
-                    yield choice, variant
+    for choice in choices(run):
+        variant = lookup.variant_of(run, choice)["variant"]
+        if variant != "dense" and (variant, choice.axis) not in seen:
+            seen.add((variant, choice.axis))
+            yield choice, variant
 
 
 def _way(row, among=1) -> int:

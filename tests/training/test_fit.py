@@ -20,6 +20,7 @@ from tests.classifiers.worlds import (
     some_batches,
     some_pixels,
     some_targets,
+    state,
     stop_after,
     tiny,
 )
@@ -42,10 +43,6 @@ def fitted(model=None, recipe=Recipe(epochs=3, rate=0.01, batch=7), **more):  # 
     held = more.pop("targets", None) or some_targets(N)
     rows = fit(classifier.model, batches, held, recipe, "fc", **more)
     return classifier.model, rows
-
-
-def state(model) -> dict[str, torch.Tensor]:
-    return {name: value.clone() for name, value in model.state_dict().items()}
 
 
 def same(one, two) -> bool:

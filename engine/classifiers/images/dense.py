@@ -264,9 +264,6 @@ class Original(EachAlone):
     name = "original"
     any_threads = True
 
-    def parts(self, context: ImageContext, shard: ImageShard) -> dict[str, Any]:
-        return {}
-
     def table(self, context: ImageContext, shard: ImageShard) -> pd.DataFrame:
         return pack({"probabilities": answers_of(context, context.dense, TRAIN)})
 
@@ -280,9 +277,6 @@ class DenseAnswers(EachAlone):
 
     name = "dense_answers"
     any_threads = True
-
-    def parts(self, context: ImageContext, shard: ImageShard) -> dict[str, Any]:
-        return {}
 
     def table(self, context: ImageContext, shard: ImageShard) -> pd.DataFrame:
         arrays = {"probabilities": answers_of(context, context.dense, TEST)}

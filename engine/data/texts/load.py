@@ -366,6 +366,7 @@ class TextReader(Reader):
 
 
 MIN_CHARACTERS = 200
+"""A text for perplexity has at least so many."""
 
 
 def load_corpus(path: str | Path) -> Corpus:

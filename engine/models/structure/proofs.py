@@ -220,7 +220,7 @@ class _Proof:
     # 6
 
     def an_audit_can_run(self) -> None:
-        """The calls that measure perplexity (tracks/…/nll.py) and draw texts (decode.py)."""
+        """The calls that measure perplexity (likelihoods.py) and draw texts (decode.py)."""
         plain = self.logits(self.ids)
         if not bool(torch.isfinite(plain).all()):
             return  # damaged weights: said where the mask is proved

@@ -61,7 +61,7 @@ class Architecture(ABC):
     only."""
     is_proved: bool = False
     """Whether tests prove that every group of its models can be cut; else each model proves it
-    (surgery/filters/ safe.py)."""
+    (surgery/filters/graph.py)."""
 
     @abstractmethod
     def build(self, name: str, n_classes: int) -> nn.Module:

@@ -1,6 +1,6 @@
 """Image classifiers of torchvision, built by name, with published weights: one family, one class.
 
-Which of their groups can be cut is proved on each model (surgery/filters/safe.py) unless tests
+Which of their groups can be cut is proved on each model (surgery/filters/graph.py) unless tests
 prove it; grouped convolutions (ResNeXt) are left whole.
 """
 

@@ -159,8 +159,8 @@ def variant_of(run: Run, choice: Choice) -> Values:
 
 
 def _stands_at_none(run: Run, choice: Choice) -> bool:
-    """Whether the method has a variant at the dense model's level, as a checkpoint that is no
-    smaller has."""
+    """Whether the method has a variant of its own at the dense model's level, such as another
+    checkpoint that is no smaller."""
     found = _of_method(run, choice.method, choice.axis)
     return bool(at_level(found[track_of(run).level.column], choice.level).any())
 
@@ -194,7 +194,7 @@ def result(
 
 @remembered("results")
 def _places(run: Run) -> Mapping[tuple[str, str, str, str], int]:
-    """Where in the results the first row of a variant, metric, split and axis is."""
+    """Position of the first row of the results by (variant, metric, split, axis)."""
     table = frame(run, "results")
     columns = [table[name] for name in ("variant", "metric", "split", "axis")]
     found: dict[tuple[str, str, str, str], int] = {}
@@ -250,8 +250,8 @@ def cut_units(variant: Values) -> list[int]:
 
 
 def takable(run: Run, variant: Values) -> dict[str, str]:
-    """Variants behind a reported one that have a mask and weights of their own: id -> label;
-    itself, or the trials of which it is the mean."""
+    """What can be exported of a reported variant, id -> label: itself, or the trials of which it is
+    the mean. Each of them has a mask and weights of its own."""
     table = frame(run, "variants")
     if "pooled" in table:
         own = table[(table["pooled"] == variant["variant"]) & (table["seed"] >= 0)]
@@ -279,8 +279,8 @@ def variant_label(run: Run, variant: Values) -> str:
 
 
 def is_by_noise(run: Run, variant: Values) -> bool:
-    """Whether a cut was chosen, not drawn, by what heads do to a harm that the dense model has not
-    beyond chance."""
+    """Whether a method ranked heads by their effect on a harm of the dense model that chance alone
+    explains. A cut drawn at random, which has a seed, ranks nothing."""
     axis = variant.get("target_axis")
     if not axis or variant["seed"] >= 0:
         return False
@@ -332,8 +332,8 @@ def caveat(run: Run, row: Values | None, split: str = REPORTED, more: str = "") 
 
 
 def at_gamma_star(table: pd.DataFrame, axis: str, gammas: Mapping[str, float]) -> pd.DataFrame:
-    """Rows of a `variant_table` aimed at the axis, and those aimed at none: where γ was searched,
-    at the axis' γ*."""
+    """Rows of a variants table aimed at the axis, and those aimed at none. gammas: γ* by axis where
+    γ was searched; of those aimed at none the rows with another γ are left out."""
     table = table[table["target_axis"].isin(["", axis])]
     if axis not in gammas:
         return table
@@ -404,7 +404,8 @@ class View:
 
     @cached_property
     def judged(self) -> int:
-        """How many groups any change may be named of."""
+        """How many groups have a change that can be judged: any of them may be named, so intervals
+        of the ends picked among them are wider."""
         return len(self.groups(known="delta"))
 
     def way(self, measure: Measure, row: Values) -> str:

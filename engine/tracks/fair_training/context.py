@@ -197,7 +197,7 @@ class Look:
     @cached_property
     def compared(self) -> np.ndarray:
         """Which groups count, bool [groups]: enough images, enough of every class there is, and two
-        classes at least, as on test images (`classifier_layout`)."""
+        classes at least, as on test images (engine/classifiers/layout.py)."""
         found = []
         for group in range(self.n_groups):
             own = self.labels[self.groups == group]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -49,6 +49,9 @@ from engine.tracks.fair_training.methods.base import (
     fair_methods,
 )
 from engine.training.recipe import SCHEDULES, Recipe, recipe_settings
+
+if TYPE_CHECKING:  # this loads torch
+    from engine.surgery.filters.graph import FilterGraph
 
 CODE = 4
 """Version of the audit itself. Raise when a finished run would come out differently for the same
@@ -95,7 +98,8 @@ def _first_axis_faults(axes: Sequence[str], _: Values) -> list[Fault]:
 
 
 def sparsity_at(step: int) -> float:
-    """1 - 0.8^k, to three digits."""
+    """Share cut after so many steps of the Lottery Ticket's schedule: 1 - 0.8^step, to three
+    digits."""
     return round(1.0 - LEFT**step, 3)
 
 
@@ -115,8 +119,7 @@ def shares_of(where: str, text: str, faults: list[Fault]) -> tuple[float, ...]:
 
 def _ordered() -> list[str]:
     """Methods as words know them, then others."""
-    known = [name for name in words.METHODS if name in fair_methods()]
-    return [*known, *(name for name in fair_methods() if name not in known)]
+    return sorted(fair_methods(), key=[*words.METHODS, *fair_methods()].index)
 
 
 def _offered_methods(_: Values) -> Offer:
@@ -186,18 +189,20 @@ def _looked_words(tuned: str) -> str:
 class FairRequest(ImagesRequest):
     """A fair training as it is asked for.
 
-    axes: group columns, all measured; the fairness term is about the first. sparsities: shares to
-    cut, of weights, or where filters are cut of what is `equal`: FLOPs, or filters. strength: λ of
-    methods that have any use for it;
-    tolerance: τ, the gap that costs nothing; notion: which gap. iterations: weight updates of one
-    training.
-    check_every: of these between two looks at validation images. tradeoff_…: the sweep over λ, none
-    where no strengths are named. surface: the loss between BiFP and its ablations.
-    fair_gap: validation gap to be reached, of the notion's kind, None: where half of the dense
-    model's excess over its null band is gone.
-    within: validation accuracy that may be lost for it. tune_on: the images that are cut and
-    trained on.
-    keep_methods: of which methods models are kept, () for all.
+    axes: group columns, all measured; the fairness term is about the first. notion: the gap that is
+    trained against. strength: λ, the weight of the fairness term, for methods that have one.
+    tolerance: τ, the gap that costs nothing.
+
+    sparsities: shares to cut: of weights, or, where filters are cut, of what `equal` names (FLOPs,
+    or the number of filters). tune_on: the split of the images that are cut and trained on.
+
+    iterations: weight updates of one training; check_every: of these between two looks at
+    validation images. A training counts as fair once its gap is at most fair_gap and it loses at
+    most `within` of accuracy, both on validation images. fair_gap None: half of the dense model's
+    excess over its null band.
+
+    tradeoff_…: the sweep over λ; none where no strengths are named. surface: whether the loss
+    between BiFP and its ablations is measured. keep_methods: whose models are kept; () for all.
     """
 
     axes: tuple[str, ...] = asked(
@@ -505,15 +510,12 @@ class FairRequest(ImagesRequest):
 
     def settings(self) -> FairSettings:
         """What the context needs to know of it."""
-        named = dict.fromkeys(
-            (*self.methods, *(self.tradeoff_methods if self.tradeoff_strengths else ()))
-        )
         return FairSettings(
             first_seed=self.first_seed,
             methods=self.method_settings,
             train=None if self.train is None else recipe_of(self.train),
             axis=self.axes[0],
-            sparsities={name: self.sparsities_of(name) for name in named},
+            sparsities={name: self.sparsities_of(name) for name in self.named},
             recipe=self.full_recipe,
             iterations=self.iterations,
             check_every=self.check_every,
@@ -684,14 +686,15 @@ def _reachable(request: FairRequest, model: Any) -> None:
     )
 
     classifier = fresh_classifier(model.arch, model.classes, model.size, seed=0, device="cpu")
+    graph = filter_graph(classifier)
     masked = {
-        FILTERS: masked_filters_of(classifier.model, filter_graph(classifier)),
+        FILTERS: masked_filters_of(classifier.model, graph),
         WEIGHTS: masked_weights_of(classifier.model),
     }
-    faults = _flop_faults(request, classifier) if request.equal == FLOPS else []
-    asked = {name: set(request.sparsities_of(name)) for name in request.settings().sparsities}
+    asked = {name: set(request.sparsities_of(name)) for name in request.named}
     for name in CORNERS if request.surface else ():
         asked.setdefault(name, set()).add(request.surface_sparsity)
+    faults = _flop_faults(graph, asked) if request.equal == FLOPS else []
     for name, sparsities in asked.items():
         units = fair_methods()[name].units
         counted = units in masked and (units != FILTERS or request.equal != FLOPS)
@@ -713,23 +716,17 @@ def _reachable(request: FairRequest, model: Any) -> None:
         raise RequestError(list(dict.fromkeys(faults)))
 
 
-def _flop_faults(request: FairRequest, classifier: Any) -> list[Fault]:
-    """Shares of FLOPs that no cut of filters can reach."""
-    from engine.surgery.filters.graph import filter_graph
-
-    graph = filter_graph(classifier)
+def _flop_faults(graph: FilterGraph, asked: Mapping[str, Iterable[float]]) -> list[Fault]:
+    """Shares of FLOPs that no cut of filters can reach. asked: sparsities by method."""
     most = 1.0 - graph.least_flops / graph.flops()
-    named = [name for name in request.named if fair_methods()[name].units == FILTERS]
-    named += list(CORNERS) if request.surface else []
-    asked_for = {share for name in named for share in request.sparsities_of(name)}
-    asked_for |= {request.surface_sparsity} if request.surface else set()
+    cutting = [shares for name, shares in asked.items() if fair_methods()[name].units == FILTERS]
     return [
         Fault(
             "sparsity",
             f"{share:g} is out of reach for FLOPs: one filter per group of layers cuts {most:.4g}.",
             f"Ask for {math.floor(1000 * most) / 1000:g} at most.",
         )
-        for share in sorted(asked_for)
+        for share in sorted(set().union(*cutting))
         if share > most
     ]
 

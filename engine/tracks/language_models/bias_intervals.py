@@ -102,21 +102,15 @@ def named_clusters(layout: Layout, rows: np.ndarray) -> np.ndarray | None:
 # Draws of a bias: pigeonhole bootstrap of descriptors and templates (Owen 2007).
 
 
-def cluster_weights(table: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -> np.ndarray:
-    """Bootstrap weights of the rows, [n_boot, rows] float64; a row's weight is descriptor count x
-    template count.
+def cluster_weights(layout: Layout, n_boot: int, seed: int) -> np.ndarray:
+    """Bootstrap weights of the rows of a coded table, [n_boot, rows]: float64, or uint16, of two
+    counts below 256, where they are many. A row's weight is descriptor count x template count.
 
     Templates are resampled when there are at least MIN_TEMPLATES, descriptors within their subgroup
     when it has at least two. A subgroup with neither resamples its prompts; one with a single
     prompt keeps weight 1 throughout (its mean has no interval). Does not depend on the order of the
     rows.
     """
-    return _weights(lay_out(table), n_boot, seed)
-
-
-def _weights(layout: Layout, n_boot: int, seed: int) -> np.ndarray:
-    """`cluster_weights` of a coded table, [n_boot, rows] float64; uint16, of two counts below 256,
-    where they are many."""
     generator = rng("bootstrap", seed)
     n_templates = int(layout.template.max()) + 1
     by_template = n_templates >= MIN_TEMPLATES
@@ -141,7 +135,7 @@ class BiasBootstrap(PromptOrder):
 
     def __init__(self, dense: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -> None:
         super().__init__(dense)
-        self._weights = _weights(self.layout, n_boot, seed)
+        self._weights = cluster_weights(self.layout, n_boot, seed)
 
     def draws(self, table: pd.DataFrame, reading: str = "group_means") -> np.ndarray:
         """Bias of `table` as measured, and in every replicate re-centred there: [1 + n_boot]

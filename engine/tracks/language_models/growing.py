@@ -9,7 +9,6 @@ it from then on.
 
 from __future__ import annotations
 
-import datetime
 import json
 import math
 import re
@@ -527,14 +526,11 @@ def transfer(run: Run, ask: Ask, store: Store, hooks: Hooks) -> Values:
         row = {"source": source["name"], "axis": ask.axis, "variant": variant.id}
         row |= {"cut": json.dumps(list(variant.cut)), **row_of(home, place)}
         meta = {
-            "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds"),
             "title": f"{run.id}: {variant.id} on {source['name']}",
             "asked": identity,
             "provenance": provenance(audits[0].context),
-            "notes": [],
             "shards": used.hashes,
             "keys": TRANSFER_KEYS,
-            "numbered": {},
         }
         write_addition(store.root, run.id, here, json_able(meta), {"transfer": pd.DataFrame([row])})
     return row

@@ -8,7 +8,6 @@ the model's.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
@@ -119,7 +118,6 @@ def opinion(request: Growth, store: Store, hooks: Hooks, executor: Executor | No
                 tables = _tables(run, request, judge, store, hooks)
             said = {"judge": request.judge, "label": request.label}
             meta = {
-                "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds"),
                 "title": request.title,
                 "asked": asked,
                 "provenance": {
@@ -131,7 +129,6 @@ def opinion(request: Growth, store: Store, hooks: Hooks, executor: Executor | No
                 "notes": _notes(run, info),
                 "shards": used.hashes,
                 "keys": KEYS,
-                "numbered": {},
             }
             write_addition(store.root, run.id, here, json_able(meta), tables)
     return run_of(request, store)

@@ -7,7 +7,6 @@ design's (`engine.stats.labels`), so whoever stops early has labelled a sample t
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -149,13 +148,10 @@ def keep(run: Run, store: Store, sample: Sample, labeller: str, labels: Mapping[
     table = pd.DataFrame({"text": list(after), "label": list(after.values())}).assign(**same)
     read = sum(map(bool, after.values()))
     meta = {
-        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds"),
         "title": f"{read} labels by {labeller} of {sample.variant}, {sample.axis}",
         "asked": asked,
         "provenance": {"code": code},
-        "notes": [],
         "keys": {TABLE: KEYS},
-        "numbered": {},
     }
     write_addition(store.root, run.id, here, meta, {TABLE: table[[*KEYS, "label"]]})
     for one in run.added:

@@ -1,4 +1,4 @@
-"""Reading a pilot (measurements/pilot.py): which estimator to buy, what it costs, how wide
+"""Reading a pilot (measurements/cost.py): which estimator to buy, what it costs, how wide
 intervals will be.
 
 A pilot table has the columns estimator, unit (-1: all heads at once), value, error, seconds, ess,

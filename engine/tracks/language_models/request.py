@@ -117,8 +117,7 @@ def _judges_offered(values: Values) -> Offer:
 def _ordered_methods() -> list[str]:
     """Selections as words know them, then others."""
     every = {*selection_methods(), *compressions()}
-    known = [name for name in words.METHODS if name in every]
-    return [*known, *sorted(every - set(known))]
+    return sorted(every, key=[*words.METHODS, *sorted(every)].index)
 
 
 def _methods_offered(_: Values) -> Offer:

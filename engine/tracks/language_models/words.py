@@ -62,7 +62,7 @@ INVENTED = {
     "sexual_orientation": "ways of loving",
     "religion": "rites",
 }
-"""What the groups of the embedded prompts are, by axis (`engine.data.written`)."""
+"""What the groups of the embedded prompts are, by axis (assets/build/written.py)."""
 
 
 def quick_words(prompts: int) -> str:

@@ -212,7 +212,9 @@ def _score() -> Field:
         label="Scores",
         help=", ".join(words.IMPORTANCE),
         starts=("conductance", "random"),
-        known=lambda: [name for name in words.IMPORTANCE if name in head_importances()],
+        known=lambda: sorted(
+            head_importances(), key=[*words.IMPORTANCE, *head_importances()].index
+        ),
         named=words.importance_name,
         hint="Random choice is the control: what a cut costs without any knowledge of the heads.",
     )

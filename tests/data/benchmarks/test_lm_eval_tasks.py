@@ -10,14 +10,13 @@ import pytest
 from engine.core.errors import RequestError
 from engine.data.benchmarks.base import load_benchmark
 from engine.data.benchmarks.lm_eval_tasks import are_names, checked, is_installed
+from tests.builders import faults_of
 from tests.tasks_of_lm_eval import TASK, write_task
 
 
 def refused(folder, text):
     path = write_task(folder, text)
-    with pytest.raises(RequestError) as told:
-        checked(path)
-    return " ".join(f"{fault.what} {fault.fix}" for fault in told.value.faults)
+    return " ".join(f"{fault.what} {fault.fix}" for fault in faults_of(checked, path))
 
 
 def test_a_task_of_plain_data_is_read_with_its_files_in_full(tmp_path):
@@ -60,9 +59,7 @@ def test_a_name_is_no_path_and_without_the_package_it_is_named(tmp_path, monkeyp
     )
     monkeypatch.setattr("engine.data.benchmarks.lm_eval_tasks.find_spec", lambda name: None)
     for place in ("arc_easy", str(write_task(tmp_path))):
-        with pytest.raises(RequestError) as told:
-            load_benchmark("lm_eval", place)
-        assert "requirements-lm-eval.txt" in told.value.faults[0].fix
+        assert "requirements-lm-eval.txt" in faults_of(load_benchmark, "lm_eval", place)[0].fix
 
 
 @pytest.mark.skipif(not is_installed(), reason="lm-eval is optional")

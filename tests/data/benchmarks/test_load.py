@@ -11,7 +11,7 @@ import pytest
 
 from engine.data import tables
 from engine.data.benchmarks.base import load_benchmark, load_benchmarks, readers
-from tests.data import refused
+from tests.builders import refused
 from tests.places import SHARED
 
 REAL = SHARED / "bias_benchmarks"

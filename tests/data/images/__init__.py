@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from engine.data.images.load import ImageAsk, ImageSet, load_images
-from tests.data import refused
+from tests.builders import refused
 
 
 def load(source: object, **ask: Any) -> ImageSet:

@@ -6,7 +6,7 @@ import pytest
 
 from engine.data.images.changes import YELLOW, image_changes
 from engine.data.images.load import ImageAsk, load_images
-from tests.data import refused
+from tests.builders import refused
 
 
 @pytest.fixture(scope="module")

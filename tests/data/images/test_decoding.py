@@ -12,7 +12,8 @@ from PIL import Image
 
 from engine.data.images.load import look_images
 from engine.data.images.pixels import Damaged, decoded
-from tests.data import notes_of, refused
+from tests.builders import refused
+from tests.data import notes_of
 from tests.data.images import faults_of, file_of, load, noise, npz
 
 GREY = np.arange(256, dtype=np.uint8).reshape(16, 16)

@@ -11,7 +11,8 @@ from engine.data.images.embedded import LIT
 from engine.data.images.load import SPLITS, ImageAsk, ImageReader, load_images, look_images
 from engine.data.images.pixels import ArrayPixels, Shelf
 from engine.data.sources import allotted, deal, readers_in
-from tests.data import notes_of, refused, sizes
+from tests.builders import refused
+from tests.data import notes_of, sizes
 from tests.data.images import faults_of, load, noise, npz
 from tests.places import SHARED
 

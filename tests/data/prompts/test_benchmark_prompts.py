@@ -7,7 +7,7 @@ import json
 import pytest
 
 from engine.data.prompts.load import known_axes, load_prompts, split_prompts
-from tests.data import refused
+from tests.builders import refused
 from tests.places import SHARED
 
 REAL = SHARED / "bias_benchmarks" / "bold"

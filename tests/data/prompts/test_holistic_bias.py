@@ -7,6 +7,7 @@ import pytest
 
 from engine.core.errors import RequestError
 from engine.data.prompts.load import load_prompts
+from tests.builders import faults_of
 from tests.places import SHARED
 
 REAL = SHARED / "holistic_bias" / "v1.1"
@@ -79,9 +80,7 @@ def test_faults(tmp_path):
         load_prompts(write(tmp_path / "b", nouns={"female": ["aunt"]}), ["religion"])
     (tmp_path / "a" / "nouns.json").unlink()
     (tmp_path / "a" / "sentence_templates.json").write_text("[")
-    with pytest.raises(RequestError) as caught:
-        load_prompts(tmp_path / "a", ["religion"])
-    found = [fault.where for fault in caught.value.faults]
+    found = [fault.where for fault in faults_of(load_prompts, tmp_path / "a", ["religion"])]
     assert found == [str(tmp_path / "a" / "nouns.json"), "sentence_templates.json"]
 
 

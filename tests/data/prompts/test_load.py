@@ -12,7 +12,8 @@ from engine.data.prompts.load import (
     split_prompts,
     with_reserve_prompts,
 )
-from tests.data import notes_of, refused
+from tests.builders import refused
+from tests.data import notes_of
 
 GROUPS = ("aunt", "uncle", "twin")
 ROWS = [(f"The {g} number {i} said", "kin", g, f"t{i % 25}") for g in GROUPS for i in range(50)]

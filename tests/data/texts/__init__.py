@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine.data.texts.load import TextAsk, TextSet, load_texts
-from tests.data import refused
+from tests.builders import refused
 
 
 def load(source: object, **ask: Any) -> TextSet:

@@ -13,7 +13,8 @@ import engine.data.texts
 from assets.build import remark_task
 from engine.data.sources import readers_in
 from engine.data.texts.load import SPLITS, TextReader, look_texts
-from tests.data import notes_of, refused, sizes
+from tests.builders import refused
+from tests.data import notes_of, sizes
 from tests.data.texts import faults_of, load
 from tests.places import SHARED
 

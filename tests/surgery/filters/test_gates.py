@@ -17,11 +17,7 @@ from engine.surgery.filters.graph import (
     prove_filter_mask_works,
     resumed,
 )
-from tests.classifiers.worlds import SMALL, Tied, lively, some_mask, some_pixels, tiny
-
-
-def hooks_of(model: torch.nn.Module) -> int:
-    return sum(len(one._forward_hooks) + len(one._forward_pre_hooks) for one in model.modules())
+from tests.classifiers.worlds import SMALL, Tied, hooks_of, lively, some_mask, some_pixels, tiny
 
 
 def answers(classifier, images):

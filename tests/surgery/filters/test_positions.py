@@ -8,15 +8,20 @@ import pytest
 import torch
 
 from engine.surgery.filters.graph import cut_filters, filter_graph, places_of, put_back
-from tests.classifiers.worlds import SMALL, Tied, TwoConvs, lively, some_mask, some_pixels, tiny
+from tests.classifiers.worlds import (
+    SMALL,
+    Tied,
+    TwoConvs,
+    lively,
+    some_mask,
+    some_pixels,
+    state,
+    tiny,
+)
 
 
 def small_model(name):
     return lively(name, 16, 2) if isinstance(name, str) else tiny(name())
-
-
-def state(model) -> dict[str, torch.Tensor]:
-    return {name: value.clone() for name, value in model.state_dict().items()}
 
 
 EACH = pytest.mark.parametrize("name", [TwoConvs, Tied, SMALL, "resnet20", "mobilenet_v2"])

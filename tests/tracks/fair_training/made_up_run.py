@@ -94,7 +94,6 @@ WEIGHTS = tuple(
     9 * width * before for (_, width), before in zip(WIDTHS, (3, 8, 8, 16, 16, 32), strict=True)
 )
 ITERATIONS, EVERY = 400, 40
-SAID = ("title", "created", "digest")
 FEW = {
     "methods": ("bifp-str", "bifp-uns", "dense-tuned"),
     "seeds": 2,
@@ -113,22 +112,21 @@ def make_run(folder: Path | str, run_id: str = "fair-run", **options: Any) -> Ru
     weights); digest (of the images); created (ISO time); title; stream. Numbers are computed once
     per process for the same options, whatever title, time and digest.
     """
-    usual = {
-        "methods": (*MAIN, *ABLATIONS),
-        "helps": True,
-        "tradeoff": True,
-        "surface": True,
-        "images": 300,
-        "seeds": 3,
-        "sparsities": SPARSITIES,
-        "weights": True,
-        "digest": None,
-        "created": "2026-03-01T12:00:00+00:00",
-        "stream": 0,
-    }
-    usual["title"] = "Synthetic fair training (made-up numbers, for tests)"
-    every = options_of(options, usual)
-    world, notes, tables = _computed(tuple(item for item in every.items() if item[0] not in SAID))
+    title = "Synthetic fair training (made-up numbers, for tests)"
+    every, computed = options_of(
+        options,
+        {"title": title, "created": "2026-03-01T12:00:00+00:00", "digest": None},
+        methods=(*MAIN, *ABLATIONS),
+        helps=True,
+        tradeoff=True,
+        surface=True,
+        images=300,
+        seeds=3,
+        sparsities=SPARSITIES,
+        weights=True,
+        stream=0,
+    )
+    world, notes, tables = _computed(computed)
     return Store(folder).write(
         run_id, _meta(replace(world, options=every), tables["groups"], notes), tables
     )

@@ -14,9 +14,15 @@ from engine.tracks.fair_training.training.masked import (
     CLOSE,
     FADES,
     MaskOptimizer,
-    on_budget,
     on_priced_budget,
+    put_on_budget,
 )
+
+
+def on_budget(scores, count):
+    found = scores.clone()
+    put_on_budget(found, count)
+    return found
 
 
 @pytest.mark.parametrize(

@@ -20,21 +20,23 @@ from engine.tracks.fair_training.training.masked import (
     unmasked,
 )
 from engine.tracks.fair_training.training.trainer import ALMOST
-from tests.classifiers.worlds import SMALL, Tied, TwoConvs, lively, some_mask, some_pixels, tiny
+from tests.classifiers.worlds import (
+    SMALL,
+    Tied,
+    TwoConvs,
+    hooks_of,
+    lively,
+    some_mask,
+    some_pixels,
+    state,
+    tiny,
+)
 
 MODELS = (SMALL, "resnet10", "resnet56", "mobilenet_v2", "vgg16")
 
 
-def state(model) -> dict[str, torch.Tensor]:
-    return {name: value.clone() for name, value in model.state_dict().items()}
-
-
 def same(one: dict, two: dict) -> bool:
     return all(torch.equal(one[name], two[name]) for name in one)
-
-
-def hooks_of(model) -> int:
-    return sum(len(one._forward_hooks) + len(one._forward_pre_hooks) for one in model.modules())
 
 
 def small(name: str):

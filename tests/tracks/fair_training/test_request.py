@@ -9,20 +9,18 @@ import numpy as np
 import pytest
 
 from engine.audit.jobs import job_id_of
-from engine.core.errors import RequestError
 from engine.data.images.load import load_images
 from engine.tracks.fair_training.arms import arms_of, surface_shards, tradeoff_arms
 from engine.tracks.fair_training.context import looked_rows, tuned_rows
 from engine.tracks.fair_training.methods import bifp, stages
 from engine.tracks.fair_training.methods.base import fair_methods
 from engine.tracks.fair_training.request import FairPlan, FairRequest, validate_fair
+from tests.builders import refused
 from tests.tracks.fair_training.worlds import fair_request
 
 
 def faults_of(request: FairRequest) -> list[str]:
-    with pytest.raises(RequestError) as caught:
-        validate_fair(request)
-    return [str(fault) for fault in caught.value.faults]
+    return refused(validate_fair, request)
 
 
 def test_a_good_request_is_a_plan():

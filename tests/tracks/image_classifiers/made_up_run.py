@@ -46,7 +46,6 @@ from tests.tracks.image_classifiers.made_up_world import (
 )
 
 DIFFERENCES = ("auc", "accuracy", "auc_gap", "accuracy_gap")
-SAID = ("title", "created", "heads")
 FEW = {"images": 120, "trials": 2, "speedups": (2.0, 8.0), "switches": False, "loss_share": False}
 """Options of a small run."""
 
@@ -60,25 +59,20 @@ def make_run(folder: Path | str, run_id: str = "image-run", **options: Any) -> R
     (re-draws all). Numbers are computed once per process for the same options, whatever the title
     and the time.
     """
-    usual = {
-        "pw_helps": True,
-        "switches": True,
-        "loss_share": True,
-        "images": 300,
-        "trials": 3,
-    }
-    more = {
-        "speedups": SPEEDUPS,
-        "weights": True,
-        "created": "2026-02-01T12:00:00+00:00",
-        "stream": 0,
-    }
-    more |= {"heads": False}
-    more["title"] = "Synthetic image run (made-up numbers, for tests)"
-    every = options_of(options, {**usual, **more})
-    world, arms, notes, tables = _computed(
-        tuple(item for item in every.items() if item[0] not in SAID)
+    title = "Synthetic image run (made-up numbers, for tests)"
+    every, computed = options_of(
+        options,
+        {"title": title, "created": "2026-02-01T12:00:00+00:00", "heads": False},
+        pw_helps=True,
+        switches=True,
+        loss_share=True,
+        images=300,
+        trials=3,
+        speedups=SPEEDUPS,
+        weights=True,
+        stream=0,
     )
+    world, arms, notes, tables = _computed(computed)
     return Store(folder).write(
         run_id, _meta(replace(world, options=every), arms, tables["groups"], notes), tables
     )

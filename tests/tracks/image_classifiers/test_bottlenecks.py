@@ -18,7 +18,7 @@ from engine.tracks.image_classifiers.methods._learned import (
     softness,
 )
 from engine.training.losses import Targets
-from tests.classifiers.worlds import some_batches, some_targets, stop_after, tiny
+from tests.classifiers.worlds import hooks_of, some_batches, some_targets, stop_after, tiny
 
 N = 24
 
@@ -39,10 +39,6 @@ def learned(classifier=None, share=0.5, iterations=60, beta=3.0, rate=0.3, **mor
         **more,
     )
     return found, graph
-
-
-def hooks_of(model) -> int:
-    return sum(len(one._forward_hooks) + len(one._forward_pre_hooks) for one in model.modules())
 
 
 def test_distance_by_hand():

@@ -13,6 +13,7 @@ from engine.report import bundle
 from engine.report.report import model_card, report_html
 from engine.store.runs import Run, Store
 from engine.surgery.record import read_filter_mask
+from tests.builders import parts_of
 from tests.tracks.image_classifiers.made_up_run import make_run
 
 SMALL = {"images": 160, "speedups": (4.0, 16.0), "switches": False}
@@ -119,7 +120,7 @@ def real(run, tmp_path_factory):
     keep[[group.start for group in graph.groups]] = True
     mask = graph.mask(keep)
     small, history = cut_filters(whole, mask)  # stands for one that was retrained too
-    tables = {name: run.table(name) for name in run.meta["tables"]}
+    meta, tables = parts_of(run)
     mine = tables["variants"]["variant"] == TRIAL
     texts = {
         "cut": json.dumps(mask.to_dict()),
@@ -130,7 +131,6 @@ def real(run, tmp_path_factory):
         tables["variants"].loc[mine, column] = text
     state = {name: value.numpy() for name, value in small.model.state_dict().items()}
     tables["weights"] = pack(state).assign(variant=TRIAL)
-    meta = {key: value for key, value in run.meta.items() if key != "tables"}
     known = {"architecture": "resnet20", "weight_hash": whole.weight_hash, "size": 32}
     model = {
         **meta["model"],

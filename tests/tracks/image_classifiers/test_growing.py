@@ -3,8 +3,6 @@ verified, exported."""
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 
@@ -32,8 +30,7 @@ def run(tmp_path_factory) -> Run:
 
 
 @pytest.fixture
-def store(run, tmp_path) -> Store:
-    shutil.copytree(run.path, tmp_path / "runs" / run.id)
+def store(copy, tmp_path) -> Store:
     return Store(tmp_path)
 
 

@@ -24,7 +24,7 @@ from engine.store.runs import Run, Store, where
 from engine.tracks.image_classifiers.panels import pw
 from engine.tracks.image_classifiers.panels import speedup as filters_speedup
 from tests import made_up
-from tests.builders import changed
+from tests.builders import changed, parts_of
 from tests.tracks.image_classifiers.made_up_run import make_run
 
 PLAIN = Choice("autobot", "gender", 16.0, None, "auc")
@@ -178,7 +178,7 @@ def tiny_run(folder, group="gender") -> Run:
     """Four images solved by hand: a stays right, b becomes wrong, c becomes right, d is wrong
     either way."""
     run = make_run(folder, "tiny", images=40, trials=1, **{**SMALL, "speedups": (4.0,)})
-    tables = {name: run.table(name) for name in run.meta["tables"]}
+    meta, tables = parts_of(run)
     ids = ["a", "b", "c", "d"]
     tables["images"] = pd.DataFrame(
         {
@@ -195,7 +195,6 @@ def tiny_run(folder, group="gender") -> Run:
         for name, answers in said.items()
     )
     tables["predictions"] = pd.concat(parts, ignore_index=True)
-    meta = {key: value for key, value in run.meta.items() if key != "tables"}
     data = {**meta["data"], "classes": ["x", "y", "z"]}
     return Store(folder).write("by-hand", {**meta, "data": data}, tables)
 

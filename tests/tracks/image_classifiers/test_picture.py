@@ -23,14 +23,15 @@ from engine.report.charts.panel import Choice
 from engine.report.charts.where_it_looks import ABOUT, overlays, where_it_looks
 from engine.report.palette import theme
 from engine.resident.asks import answer_here
-from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
 from engine.tracks.image_classifiers.run import run_image_audit
 from engine.training.losses import log_odds
-from tests.pages.checks import assert_calm, charts_of, html_of, opened, use_store, words_of
+from tests.builders import parts_of
+from tests.pages.checks import assert_calm, charts_of, click, html_of, opened, use_store, words_of
 from tests.tracks.image_classifiers.worlds import image_request
 
 VARIANT = "random-2x"
+ASKED = "picture", {"variant": VARIANT}
 
 
 @pytest.fixture(scope="module")
@@ -38,21 +39,6 @@ def run(store) -> Run:
     return run_image_audit(
         image_request(methods=("random",), speedups=(2.0,), trials=1, max_images=150), store
     )
-
-
-@pytest.fixture(scope="module")
-def warm() -> Warm:
-    return Warm()
-
-
-@pytest.fixture
-def ask(run, store, warm):
-    def asked(**given):
-        return answer_here(
-            "picture", {"run": run.id, "variant": VARIANT, **given}, store, warm=warm
-        )
-
-    return asked
 
 
 def file_of(pixels: np.ndarray, kind: str = "PNG") -> str:
@@ -190,12 +176,10 @@ def test_bad_input_is_refused(ask, given, told):
 
 
 def test_without_kept_weights_the_reason_is_said(run, tmp_path):
-    tables = {name: run.table(name) for name in run.meta["tables"]}
+    meta, tables = parts_of(run)
     tables["weights"] = tables["weights"].query("variant == 'dense'")
     store = Store(tmp_path)
-    store.write(
-        "changed", {name: part for name, part in run.meta.items() if name != "tables"}, tables
-    )
+    store.write("changed", meta, tables)
     with pytest.raises(RequestError, match="has no weights in this audit"):
         answer_here(
             "picture", {"run": "changed", "variant": VARIANT, "file": file_of(noise())}, store
@@ -219,13 +203,13 @@ def test_the_page(run, store, monkeypatch):
     at = opened("picture", run.id)
     assert_calm(at)
     assert "Press Run" in words_of(at) and "anecdote" in at.info[0].value
-    next(one for one in at.button if one.label == "Run").click().run()
+    click(at, "Run")
     assert_calm(at)
     assert len(charts_of(at)) == 3 and ABOUT["occlusion"] in words_of(at)
     look = next(one for one in at.segmented_control if "looks" in one.label)
     look.set_value("grad-cam").run()
     assert "Press Run" in words_of(at)
-    next(one for one in at.button if one.label == "Run").click().run()
+    click(at, "Run")
     assert_calm(at)
     assert ABOUT["grad-cam"] in words_of(at) and "over 16 places" in words_of(at)
 

@@ -6,19 +6,17 @@ import shutil
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from engine.audit.jobs import job_id_of
 from engine.core.errors import RequestError
 from engine.tracks.image_classifiers.request import ImageRequest, arm_of, validate_images
+from tests.builders import refused
 from tests.classifiers.worlds import saved_model
 from tests.tracks.image_classifiers.worlds import image_request
 
 
 def faults_of(request: ImageRequest) -> list[str]:
-    with pytest.raises(RequestError) as caught:
-        validate_images(request)
-    return [str(fault) for fault in caught.value.faults]
+    return refused(validate_images, request)
 
 
 def test_a_good_request_is_a_plan():

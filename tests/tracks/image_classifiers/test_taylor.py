@@ -12,6 +12,7 @@ from engine.tracks.image_classifiers.methods._learned import TaylorPruning
 from tests.classifiers.worlds import (
     SMALL,
     TwoConvs,
+    hooks_of,
     lively,
     some_batches,
     some_targets,
@@ -29,10 +30,6 @@ def pruning(
     held = held or some_targets(N, len(classifier.classes))
     batches = some_batches(classifier, N, size, seed=3)
     return TaylorPruning(classifier, graph, batches, held, rate, every, count, **more)
-
-
-def hooks_of(model) -> int:
-    return sum(len(one._forward_hooks) + len(one._forward_pre_hooks) for one in model.modules())
 
 
 def heard(model, names) -> tuple[dict[str, torch.Tensor], list]:

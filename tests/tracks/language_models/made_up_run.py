@@ -35,7 +35,6 @@ from tests.tracks.language_models.made_up_world import (
 )
 
 __all__ = ["GROUPS", "HEADS", "HOSTILE", "LAYERS", "SPARSITIES", "make_run"]
-SAID = ("judge", "created", "title")
 FEW = {"per_group": 8}
 """Options of a small run."""
 
@@ -49,17 +48,18 @@ def make_run(folder: Path | str, run_id: str = "synthetic-run", **options: Any) 
     created (ISO time); title; stream (re-draws all). Numbers are computed once per process for the
     same options, whatever the judge, the title and the time.
     """
-    defaults = {
-        "null_bias": False,
-        "levelling_down": False,
-        "per_group": 16,
-        "small_group": 6,
-        "seeds": 2,
-    }
-    more = {"judge": "demo-judge", "created": "2026-01-01T12:00:00+00:00", "stream": 0}
-    more["title"] = "Synthetic run (made-up numbers, for tests)"
-    every = options_of(options, {**defaults, **more})
-    world, tables = _computed(tuple(item for item in every.items() if item[0] not in SAID))
+    title = "Synthetic run (made-up numbers, for tests)"
+    every, computed = options_of(
+        options,
+        {"title": title, "created": "2026-01-01T12:00:00+00:00", "judge": "demo-judge"},
+        null_bias=False,
+        levelling_down=False,
+        per_group=16,
+        small_group=6,
+        seeds=2,
+        stream=0,
+    )
+    world, tables = _computed(computed)
     return Store(folder).write(run_id, _meta(replace(world, options=every)), tables)
 
 

@@ -18,6 +18,7 @@ from tests.builders import changed
 from tests.pages.checks import (
     assert_calm,
     charts_of,
+    click,
     html_of,
     measured_by,
     opened,
@@ -71,7 +72,7 @@ def test_heads_are_switched_by_hand_predicted_and_measured_in_two_steps(run):
     assert "prediction intervals: bias" in words_of(at).replace("\\", "")
     at.multiselect(key="off").set_value([1]).run()
     assert "1 head of 12 off" in words_of(at) or "1 head" in html_of(at)
-    next(one for one in at.button if one.label == "Undo").click().run()
+    click(at, "Undo")
     assert at.multiselect(key="off").value == [1, 11]
     measured_by(at, "Measure on validation")
     assert "Does it do what was predicted?" in words_of(at)
@@ -113,7 +114,7 @@ def test_a_link_that_names_other_heads_is_refused_and_the_page_serves(run):
 def test_heads_that_are_not_there_are_refused_in_words(run, typed, fault):
     at = opened("bench", run.id)
     at.text_input(key="pasted_heads").set_value(typed).run()
-    next(one for one in at.button if one.label == "Switch these off").click().run()
+    click(at, "Switch these off")
     assert fault in at.error[0].value and not at.exception
     assert at.multiselect(key="off").value == []
 
@@ -142,7 +143,7 @@ def test_a_protected_head_is_marked_and_not_among_those_a_method_cuts(run):
     assert "protected by you" in str(
         charts_of(at)
     ) and "that you protect is off by hand" in words_of(at) + html_of(at)
-    next(one for one in at.button if one.label.startswith("What ")).click().run()
+    click(at, "What ")
     assert_calm(at)
     found = at.multiselect(key="off").value
     assert plain[0] not in found and len(found) == len(plain) and set(plain[1:]) < set(found)

@@ -31,6 +31,7 @@ from engine.tracks.language_models.growing import check_growth, grow
 from engine.tracks.language_models.panels import along_sparsity as arms
 from engine.tracks.language_models.request import AuditRequest, validate
 from engine.tracks.language_models.run import run_audit
+from tests.builders import faults_of
 from tests.tiny import build
 from tests.tracks.language_models.worlds import word_judge, world_request
 
@@ -69,9 +70,7 @@ def changed(request: AuditRequest, **values: object) -> AuditRequest:
 
 
 def faults(request: AuditRequest) -> str:
-    with pytest.raises(RequestError) as told:
-        validate(request)
-    return " ".join(f"{one.where}: {one.what} {one.fix}" for one in told.value.faults)
+    return " ".join(f"{one.where}: {one.what} {one.fix}" for one in faults_of(validate, request))
 
 
 def test_an_arm_is_a_variant_like_any_other(run):

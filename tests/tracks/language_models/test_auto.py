@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine.core.errors import RequestError
 from engine.core.types import POOLED, Hooks
 from engine.models.judge import Judge, JudgeInfo
 from engine.store.runs import Store, where
@@ -27,6 +26,7 @@ from engine.tracks.language_models.predict import predict
 from engine.tracks.language_models.run import run_audit
 from engine.tracks.language_models.scores import auto
 from engine.tracks.language_models.scores.auto import not_ranked, stands_out
+from tests.builders import faults_of
 from tests.tracks.language_models.conftest import judge_words
 from tests.tracks.language_models.worlds import word_judge, world_request, write_rows
 
@@ -346,9 +346,8 @@ def test_prompts_cut_before_they_name_their_group_are_refused(judged, tmp_path):
     ]
     path = str(write_rows(tmp_path / "late.csv", rows))
     request = world_request(tmp_path, axes=("x",), prompts=path, max_prompt_tokens=3)
-    with pytest.raises(RequestError) as caught:
-        run_audit(request, Store(tmp_path / "store"))
-    (fault,) = caught.value.faults  # one for the axis, with both of its groups
+    # One for the axis, with both of its groups.
+    (fault,) = faults_of(run_audit, request, Store(tmp_path / "store"))
     assert fault.where == "x" and "all 20 prompts of g1, g2 are cut to 3 tokens" in fault.what
 
 

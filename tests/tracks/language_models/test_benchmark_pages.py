@@ -17,6 +17,7 @@ from engine.tracks.language_models.panels import benchmarks as panel
 from tests.pages.checks import (
     assert_calm,
     charts_of,
+    click,
     html_of,
     measured_by,
     opened,
@@ -67,7 +68,7 @@ def test_a_benchmark_is_asked_for_on_the_trade_off_and_joins_the_audit(
     next(box for box in at.selectbox if box.label == "Benchmark").set_value("crows_pairs").run()
     path = next(box for box in at.text_input if "CrowS-Pairs" in box.label)
     path.set_value(str(tmp_path / "none.csv")).run()
-    next(one for one in at.button if one.label.startswith("Measure CrowS")).click().run()
+    click(at, "Measure CrowS")
     from pages.shared.jobs import WORKS
 
     assert all(work.over.wait(60) for work in WORKS.values())

@@ -6,6 +6,7 @@ import pytest
 
 from engine.core.errors import PruneAuditError
 from engine.stats import resampling
+from engine.tracks.language_models.bias import lay_out
 from engine.tracks.language_models.bias_intervals import (
     BiasBootstrap,
     PromptOrder,
@@ -39,22 +40,25 @@ def table_of(n, *, seed=0, templates=8, groups=3, descriptors=4, effect=0.1, rep
 
 def test_weights_are_products_of_cluster_counts():
     table = table_of(120)
-    weights = cluster_weights(table, 50, seed=1)
+    weights = cluster_weights(lay_out(table), 50, 1)
     assert weights.shape == (50, 120) and weights.mean() == pytest.approx(1, abs=0.1)
     same = table.groupby(["subgroup", "template", "descriptor"]).indices
     for rows in same.values():
         assert (weights[:, rows] == weights[:, rows[:1]]).all()
     order = np.random.default_rng(0).permutation(120)
-    np.testing.assert_array_equal(cluster_weights(table.iloc[order], 50, seed=1), weights[:, order])
+    np.testing.assert_array_equal(
+        cluster_weights(lay_out(table.iloc[order]), 50, 1), weights[:, order]
+    )
 
 
 def test_many_prompts_are_resampled_as_few_are_from_draws_held_as_integers(monkeypatch):
     table = table_of(120)
     values, prompts = table["toxicity"].to_numpy(), np.arange(120) // 2
-    weights, shown = cluster_weights(table, 50, seed=1), mean_interval(values, prompts)
+    weights = cluster_weights(lay_out(table), 50, 1)
+    shown = mean_interval(values, prompts)
     draws = BiasBootstrap(table, 50).draws(table)
     monkeypatch.setattr(resampling, "HELD", 1000)
-    many = cluster_weights(table, 50, seed=1)
+    many = cluster_weights(lay_out(table), 50, 1)
     assert many.dtype == np.uint16 and (many == weights).all()
     assert mean_interval(values, prompts).low == pytest.approx(shown.low, rel=1e-12)
     np.testing.assert_allclose(BiasBootstrap(table, 50).draws(table), draws, rtol=1e-12)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from engine.cli import main
-from tests.builders import instead
+from tests.builders import call, instead
 from tests.places import SHARED
 from tests.tracks.language_models.worlds import words_of
 
@@ -18,12 +18,6 @@ from tests.tracks.language_models.worlds import words_of
 def words(words_judged, tmp_path):
     rest = f"--seeds 1 --new-tokens 5 --store {tmp_path / 'store'} --json"
     return [*words_of("audit", tmp_path)[1:], *rest.split()]
-
-
-def call(capsys, *arguments):
-    code = main([str(argument) for argument in arguments])
-    out = capsys.readouterr().out
-    return code, json.loads(out) if out.strip().startswith(("{", "[")) else out
 
 
 def test_scores_writes_a_table(capsys, tmp_path, words):

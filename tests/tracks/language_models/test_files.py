@@ -20,7 +20,7 @@ from engine.report.report import report_html
 from engine.store.runs import Store
 from engine.surgery.record import read_mask
 from engine.tracks.language_models.panels.who_pays import who_pays
-from tests.builders import Tags, changed
+from tests.builders import Tags, changed, parts_of
 from tests.tiny import folder_of
 from tests.tracks.language_models.made_up_run import HOSTILE, make_run
 
@@ -210,7 +210,7 @@ def test_checkpoint_is_cut_zeroed_and_agrees(run, tmp_path):
 def _for_tiny_model(run, folder, weight_hash=None):
     """The made-up run, told that it is about a real tiny GPT-2 (3 layers x 4 heads)."""
     info = inspect_model(folder_of("gpt2"))
-    tables = {name: run.table(name) for name in run.meta["tables"]}
+    meta, tables = parts_of(run)
     variants = tables["variants"]
     variants = variants[variants["variant"].isin(["dense", VARIANT])].replace(
         {"variant": {VARIANT: "mine"}}
@@ -218,7 +218,6 @@ def _for_tiny_model(run, folder, weight_hash=None):
     tables["variants"] = variants.assign(
         cut=["[]", "[1, 11]"], n_cut=[0, 2], realised=[0.0, 2 / 12]
     )
-    meta = {key: value for key, value in run.meta.items() if key != "tables"}
     request = {**meta["request"], "model": str(folder_of("gpt2"))}
     model = {
         **meta["model"],

@@ -12,6 +12,7 @@ from engine.cli import main
 from engine.core.errors import RequestError
 from engine.models.judge import Judge, JudgeInfo
 from engine.tracks.language_models.judges import card_of, read_cases, said_of
+from tests.builders import refused
 from tests.places import SHARED
 
 CASES = """functionality,test_case,label_gold,target_ident,templ_id
@@ -65,9 +66,8 @@ def test_every_fault_of_the_file_is_named_with_its_line(tmp_path):
     wrong = CASES.replace("f,a bad word,non-hateful", "f,a bad word,nice").replace(
         "f,bad bad,hateful", "f,,hateful"
     )
-    with pytest.raises(RequestError) as error:
-        read_cases(write(tmp_path, wrong))
-    assert [("line 3" in fault.what, "line 6" in fault.what) for fault in error.value.faults] == [
+    found = refused(read_cases, write(tmp_path, wrong))
+    assert [("line 3" in fault, "line 6" in fault) for fault in found] == [
         (False, True),
         (True, False),
     ]

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from engine.cli import main
-from engine.core.errors import RequestError
 from engine.report.bundle import export_run
 from engine.report.contents import default_choice, panels
 from engine.report.verdict import verdict
@@ -26,6 +25,7 @@ from engine.tracks.language_models.labels import (
     told,
 )
 from engine.tracks.language_models.panels.judges import labels, said
+from tests.builders import refused
 from tests.made_up import make
 from tests.pages.checks import assert_calm, opened, use_store, words_of
 
@@ -169,9 +169,7 @@ def spoil(rows):
 
 def test_every_fault_of_a_file_is_said_at_once_with_its_row(store, tmp_path):
     path = drawn(tmp_path, spoil)
-    with pytest.raises(RequestError) as error:
-        read_labels(again(store), path)
-    told = [str(fault) for fault in error.value.faults]
+    told = refused(read_labels, again(store), path)
     assert len(told) == 4
     for at, (row, words) in enumerate(
         ((2, "'maybe' is no label"), (3, "'t0' is no text"), (4, "no sample of this audit"),

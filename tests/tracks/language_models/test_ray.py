@@ -57,6 +57,12 @@ def local(tmp_path_factory):
     return folder, audit.context.fetch(some_shards())
 
 
+def assert_alike(audit, expected) -> None:
+    """What is kept of the measurements is what is expected."""
+    for one, other in zip(audit.context.fetch(some_shards()), expected, strict=True):
+        pd.testing.assert_frame_equal(one, other)
+
+
 def sent_elsewhere(audit, folder) -> None:
     """Workers are told that the model lies in another folder."""
     plan = audit.plan
@@ -70,8 +76,7 @@ def test_two_nodes_give_what_this_process_gives(cluster, local, tmp_path):
     executor.run(audit.context, "score heads", some_shards(), Progress(lambda event: None))
     assert all(audit.context.kept(shard) for shard in some_shards())
     assert set(executor.attempts.values()) == {1} and len(executor.attempts) > 5
-    for one, other in zip(audit.context.fetch(some_shards()), expected, strict=True):
-        pd.testing.assert_frame_equal(one, other)
+    assert_alike(audit, expected)
 
 
 def test_a_killed_worker_costs_only_its_bundle(cluster, local, tmp_path):
@@ -92,8 +97,7 @@ def test_a_killed_worker_costs_only_its_bundle(cluster, local, tmp_path):
     assert killed
     again = [bundle for bundle, times in executor.attempts.items() if times > 1]
     assert len(again) <= 1, "at most the bundle it was working on is handed out again"
-    for one, other in zip(audit.context.fetch(some_shards()), expected, strict=True):
-        pd.testing.assert_frame_equal(one, other)
+    assert_alike(audit, expected)
 
 
 def test_it_stops_at_the_first_look_after_it_was_asked_to(cluster, local, tmp_path):
@@ -197,8 +201,7 @@ def test_workers_that_died_while_idle_get_no_work(cluster, local, tmp_path):
     executor.run(audit.context, "measure variants", some_shards()[5:], Progress(lambda event: None))
     executor.close()
     assert set(executor.attempts.values()) == {1}, "no bundle is blamed for it"
-    for one, other in zip(audit.context.fetch(some_shards()), expected, strict=True):
-        pd.testing.assert_frame_equal(one, other)
+    assert_alike(audit, expected)
 
 
 def test_a_head_that_is_gone_is_said(monkeypatch):

@@ -11,6 +11,7 @@ import pytest
 from engine.report.contents import default_choice
 from engine.report.verdict import LEAVE, MORE, TAKE, Advice, advice, losses, verdict
 from engine.store.runs import Store
+from tests.builders import parts_of
 from tests.tracks.language_models.made_up_run import FEW, make_run
 
 AXIS = "gender_and_sex"
@@ -26,7 +27,7 @@ def base(tmp_path_factory):
 def told(base, folder, harm, groups, quality=CHEAP, null=(0.1, 0.1)):
     """The run where every cut moves the bias (before, change, its interval), the groups in turn
     (the same; None: too few prompts) and perplexity; null: the upper end before and after."""
-    tables = {name: base.table(name) for name in base.meta["tables"]}
+    meta, tables = parts_of(base)
     rows, of = tables["results"], tables["groups"]
     is_bias = (rows["metric"] == "bias:group_means") & (rows["axis"] == AXIS)
     _write(rows, is_bias, harm)
@@ -42,7 +43,6 @@ def told(base, folder, harm, groups, quality=CHEAP, null=(0.1, 0.1)):
         if numbers is not None:
             _write(of, mine, numbers)
             of.loc[mine, ["verdict", "n"]] = "", 300
-    meta = {key: value for key, value in base.meta.items() if key != "tables"}
     run = Store(folder).write("told", meta, tables)
     return (
         run,

@@ -62,7 +62,6 @@ DRAWS, MASKS = 40, 50
 PARAMETERS = 530_000
 READING = ("conductance", "michel")
 """Scores that read texts."""
-SAID = ("task", "created", "title")
 FEW = {"trials": 2, "sparsities": (0.5,), "texts": 120}
 """Options of a small run."""
 PAPER = {"procedures": ("once", "one-shot-isp", "igspf", "igspp")}
@@ -78,23 +77,23 @@ def make_run(folder: Path | str, run_id: str = "text-run", **options: Any) -> Ru
     created (ISO time); title; stream (re-draws all). Numbers are computed once per process for the
     same options, whatever the task's name, the title and the time.
     """
-    usual = {
-        "helps": True,
-        "procedures": PROCEDURES,
-        "scores": SCORES,
-        "sparsities": SPARSITIES,
-    }
-    more = {
-        "texts": 240,
-        "trials": 3,
-        "metric": "accuracy",
-        "task": "synthetic remarks",
-        "pretrained": True,
-    }
-    more |= {"weights": True, "lens": True, "created": "2026-03-01T12:00:00+00:00", "stream": 0}
-    more["title"] = "Synthetic text run (made-up numbers, for tests)"
-    every = options_of(options, {**usual, **more})
-    world, notes, tables = _computed(tuple(item for item in every.items() if item[0] not in SAID))
+    title = "Synthetic text run (made-up numbers, for tests)"
+    every, computed = options_of(
+        options,
+        {"title": title, "created": "2026-03-01T12:00:00+00:00", "task": "synthetic remarks"},
+        helps=True,
+        procedures=PROCEDURES,
+        scores=SCORES,
+        sparsities=SPARSITIES,
+        texts=240,
+        trials=3,
+        metric="accuracy",
+        pretrained=True,
+        weights=True,
+        lens=True,
+        stream=0,
+    )
+    world, notes, tables = _computed(computed)
     return Store(folder).write(
         run_id, _meta(replace(world, options=every), tables["groups"], notes), tables
     )

@@ -17,6 +17,7 @@ from engine.surgery.heads.mask import cut, masked
 from engine.tracks.text_classifiers import captum_layers
 from engine.tracks.text_classifiers.captum_layers import prove_conductance
 from engine.tracks.text_classifiers.conductance import baseline_embeddings, conductance
+from tests.builders import faults_of
 from tests.tiny import ENCODERS, text, tiny_text_classifier
 
 TEXTS = [text(3, 1, 4, 1, 5), text(9), text(2, 6, 5, 3, 5, 8)]
@@ -212,9 +213,9 @@ def test_delta_is_what_integrated_gradients_miss_and_vanishes_with_more_steps():
 
 def test_every_fault_is_named_at_once():
     clf = tiny_text_classifier()
-    with pytest.raises(RequestError) as error:
-        conductance(clf, clf.encode(TEXTS), steps=0, at_once=0, target="best", baseline="zero")
-    assert [fault.where for fault in error.value.faults] == [
+    wrong = {"steps": 0, "at_once": 0, "target": "best", "baseline": "zero"}
+    found = faults_of(conductance, clf, clf.encode(TEXTS), **wrong)
+    assert [fault.where for fault in found] == [
         "steps",
         "at_once",
         "target",

@@ -4,7 +4,6 @@ verified, exported."""
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -38,10 +37,9 @@ def run(world) -> Run:
 
 
 @pytest.fixture
-def store(run, tmp_path) -> Store:
+def store(copy, tmp_path) -> Store:
     """A store with the run and none of its measurements: the second seed's full model is fine-tuned
     again."""
-    shutil.copytree(run.path, tmp_path / "runs" / run.id)
     return Store(tmp_path)
 
 

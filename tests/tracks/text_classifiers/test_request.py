@@ -7,8 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from engine.core.errors import RequestError
+from engine.audit.fields import fields_of
+from engine.tracks.text_classifiers import words
 from engine.tracks.text_classifiers.request import TextRequest, arm_of, disk_faults, validate_text
+from engine.tracks.text_classifiers.scores.base import head_importances
+from tests.builders import faults_of
 from tests.tiny import build, folder_of
 from tests.tracks.text_classifiers.worlds import text_request, text_world
 
@@ -18,10 +21,9 @@ def world(tmp_path_factory):
     return text_world(tmp_path_factory.mktemp("world"))
 
 
-def faults_of(request: TextRequest) -> dict[str, str]:
-    with pytest.raises(RequestError) as caught:
-        validate_text(request)
-    return {fault.where: f"{fault.what} {fault.fix}" for fault in caught.value.faults}
+def told_of(request: TextRequest) -> dict[str, str]:
+    found = faults_of(validate_text, request)
+    return {fault.where: f"{fault.what} {fault.fix}" for fault in found}
 
 
 def test_a_sound_request_becomes_a_plan(world):
@@ -50,7 +52,7 @@ def test_procedures_that_train_need_the_weights_before_fine_tuning(world, tmp_pa
     shutil.copytree(world, tmp_path / "w")
     shutil.rmtree(tmp_path / "w" / "model" / "pretrained")
     mine = text_request(tmp_path / "w", retune=None, methods=("isp", "once", "igspf"))
-    assert "igspf, isp starts from the weights before that" in faults_of(mine)["pretrained"]
+    assert "igspf, isp starts from the weights before that" in told_of(mine)["pretrained"]
     named = replace(mine, pretrained=str(world / "model" / "pretrained"))
     assert validate_text(named).start_name == str(world / "model" / "pretrained")
 
@@ -59,7 +61,7 @@ def test_pretrained_weights_of_another_shape(world, tmp_path):
     build("roberta", tmp_path / "other")
     assert (
         "roberta with 3 x 4 heads"
-        in faults_of(text_request(world, pretrained=str(tmp_path / "other")))["pretrained"]
+        in told_of(text_request(world, pretrained=str(tmp_path / "other")))["pretrained"]
     )
 
 
@@ -71,9 +73,7 @@ def test_a_head_for_other_classes(world, tmp_path):
     ]
     data.write_text("\n".join(["text,label,split", *rows]))
     request = text_request(world, data=str(data), axes=("class",))
-    assert (
-        "has 3 outputs, two has 2 classes" in faults_of(replace(request, retune=False))["classes"]
-    )
+    assert "has 3 outputs, two has 2 classes" in told_of(replace(request, retune=False))["classes"]
     assert validate_text(request).retune  # a new head fits whatever there is
 
 
@@ -98,7 +98,7 @@ def test_a_disk_that_is_too_small_is_said_before_the_work(world, tmp_path, monke
 
 
 def test_a_model_that_goes_through_its_layers_again_is_refused_with_the_reason(world):
-    found = faults_of(text_request(world, model=str(folder_of("albert"))))
+    found = told_of(text_request(world, model=str(folder_of("albert"))))
     assert "would mix its depths" in found["model"]
 
 
@@ -108,7 +108,7 @@ def test_names_of_arms():
 
 def test_more_weights_than_a_run_can_keep_are_said_before_the_work(world, monkeypatch):
     monkeypatch.setattr("engine.tracks.text_classifiers.request.MOST_KEPT", 100_000)
-    found = faults_of(text_request(world))
+    found = told_of(text_request(world))
     assert (
         "weights of 7 models are about 0.0 GB" in found["keep_weights"]
     )  # 2 sparsities x 3 procedures + the full one
@@ -135,16 +135,16 @@ def test_a_model_without_a_head_cannot_be_taken_as_it_is(world, tmp_path):
     config = BertConfig.from_pretrained(folder)
     BertModel(config).save_pretrained(folder)
     request = text_request(world, model=str(folder), retune=False)
-    assert "answers nothing" in faults_of(request)["retune"]
+    assert "answers nothing" in told_of(request)["retune"]
     assert validate_text(replace(request, retune=None)).start_name == str(folder)
 
 
 def test_pretrained_weights_that_are_none(world, tmp_path):
     same = text_request(world, pretrained=str(world / "model"))
-    assert "fine-tuned already" in faults_of(same)["pretrained"]
+    assert "fine-tuned already" in told_of(same)["pretrained"]
     build("bert", tmp_path / "wide", hidden_size=64)
     wide = text_request(world, pretrained=str(tmp_path / "wide"))
-    assert ", 64 wide" in faults_of(wide)["pretrained"]
+    assert ", 64 wide" in told_of(wide)["pretrained"]
 
 
 def test_the_id_holds_the_versions_of_every_procedure_and_score_that_is_asked(world):
@@ -154,14 +154,21 @@ def test_the_id_holds_the_versions_of_every_procedure_and_score_that_is_asked(wo
     assert methods == {"audit", "procedure isp", "procedure once", *scores}
 
 
+def test_a_score_without_words_of_its_own_is_offered_last(monkeypatch):
+    monkeypatch.setattr(words, "IMPORTANCE", {"random": words.IMPORTANCE["random"]})
+    methods = next(one for one in fields_of(TextRequest) if one.name == "methods")
+    known = list(methods.parts[1].known())
+    assert known[0] == "random" and sorted(known) == sorted(head_importances())
+
+
 def test_an_exact_null_of_what_trains_is_refused(world):
     asked = text_request(
         world, methods=("isp:conductance", "one-shot-isp:random"), random_masks=200
     )
-    assert "asked of isp, one-shot-isp, which train" in faults_of(asked)["random_masks"]
+    assert "asked of isp, one-shot-isp, which train" in told_of(asked)["random_masks"]
     for fine in ({"random_masks": 0}, {"methods": ("isp:conductance", "once:conductance")}):
         assert validate_text(replace(asked, **fine))
-    assert "random_masks" in faults_of(replace(asked, random_masks=-1))
+    assert "random_masks" in told_of(replace(asked, random_masks=-1))
 
 
 def test_the_usual_number_of_random_masks_is_part_of_what_a_run_is(world):

@@ -25,6 +25,7 @@ from engine.tracks.text_classifiers.scores.base import (
     settings_of,
     unit_values,
 )
+from tests.builders import faults_of
 from tests.tiny import text, tiny_text_classifier
 
 LAYERS, HEADS, UNITS = 3, 4, 12
@@ -185,13 +186,10 @@ def test_it_leaves_no_trace(name):
 def test_every_fault_is_named_at_once(name):
     method = head_importance(name)
     bad = {"nonsense": 1} | {setting.name: object() for setting in method.settings}
-    with pytest.raises(RequestError) as error:
-        settings_of(method, bad)
-    assert len(error.value.faults) == 1 + len(method.settings)
+    assert len(faults_of(settings_of, method, bad)) == 1 + len(method.settings)
     if method.reads_texts:
-        with pytest.raises(RequestError) as error:
-            scored(name, labels=np.array([0, 3, -1]), texts_b=["one"], settings={"nonsense": 1})
-        assert [fault.where for fault in error.value.faults] == [
+        wrong = {"labels": np.array([0, 3, -1]), "texts_b": ["one"], "settings": {"nonsense": 1}}
+        assert [fault.where for fault in faults_of(scored, name, **wrong)] == [
             "setting",
             "texts_b",
             "labels",

@@ -4,7 +4,6 @@ is refused."""
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,14 +20,15 @@ from engine.tracks.text_classifiers.run import run_text_audit
 from engine.tracks.text_classifiers.sentence import MOST_CHARACTERS
 from engine.tracks.text_classifiers.words_that_decide import ON_DENSE, words_of
 from engine.training.losses import log_odds
-from tests.builders import changed
-from tests.pages.checks import assert_calm, html_of, opened, use_store
+from tests.builders import changed, exchanged
+from tests.pages.checks import assert_calm, click, html_of, opened, use_store
 from tests.pages.checks import words_of as read
 from tests.tiny import tiny_text_classifier
 from tests.tracks.text_classifiers.worlds import text_request, text_world
 
 METHODS = ("isp:magnitude", "once:random")
 TEXT = "w1 w10 w13 w15"
+ASKED = "sentence", {"text": TEXT}
 
 
 @pytest.fixture(scope="module")
@@ -44,19 +44,6 @@ def run(store, tmp_path_factory) -> Run:
         random_masks=0,
     )
     return run_text_audit(asked, store)
-
-
-@pytest.fixture(scope="module")
-def warm() -> Warm:
-    return Warm()
-
-
-@pytest.fixture
-def ask(run, store, warm):
-    def asked(**given):
-        return answer_here("sentence", {"run": run.id, "text": TEXT, **given}, store, warm=warm)
-
-    return asked
 
 
 @pytest.mark.parametrize("variant", ["isp:magnitude-50%", "once:random-50%"])
@@ -92,16 +79,8 @@ def test_a_file_changed_beside_the_weights_is_read_again(run, store):
 
     one, two = asked("w1"), asked("w2")
     assert one != two and len(warm.names()) == 2
-    path = Path(run.meta["request"]["model"]) / "tokenizer.json"
-    sound = path.read_text(encoding="utf-8")
-    said = json.loads(sound)
-    words = said["model"]["vocab"]
-    words["w1"], words["w2"] = words["w2"], words["w1"]
-    try:
-        path.write_text(json.dumps(said), encoding="utf-8")
+    with exchanged(run.meta["request"]["model"], "w1", "w2"):
         assert asked("w1") == pytest.approx(two) and len(warm.names()) == 4
-    finally:
-        path.write_text(sound, encoding="utf-8")
     assert asked("w1") == one and len(warm.names()) == 4, (
         "what was loaded before is as good as ever"
     )
@@ -200,13 +179,13 @@ def test_the_page(run, store, monkeypatch):
     at = opened("sentence", run.id)
     assert_calm(at)
     assert "Press Run" in read(at) and "anecdote" in at.info[0].value
-    next(one for one in at.button if one.label == "Take one").click().run()
+    click(at, "Take one")
     assert at.text_area(key="sentence").value in set(run.table("texts")["text"])
     at.text_area(key="sentence").set_value("w1 <script>alert(1)</script>")
-    next(one for one in at.button if one.label == "Run").click().run()
+    click(at, "Run")
     assert_calm(at)
     shown = html_of(at)
     assert shown.count('class="pa-words"') == 3 and "<script" not in shown and "&lt;" in shown
     at.text_area(key="sentence").set_value(" ")
-    next(one for one in at.button if one.label == "Run").click().run()
+    click(at, "Run")
     assert any("is empty" in item.value for item in at.error)

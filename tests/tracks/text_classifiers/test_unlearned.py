@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from engine.report import story
-from engine.report.charts import lookup
 from engine.report.contents import default_choice
 from engine.report.verdict import verdict
 from engine.store.runs import Store
-from tests.made_up import small
+from tests.builders import parts_of
+from tests.made_up import choices, small
 
 
 @pytest.mark.parametrize(
@@ -19,7 +17,7 @@ from tests.made_up import small
 )
 def test_no_verdict_on_cuts_of_a_model_that_has_not_learned_its_task(tmp_path, why):
     learned = small("text_classifiers", tmp_path / "learned", "learned")
-    tables = {name: learned.table(name) for name in learned.meta["tables"]}
+    meta, tables = parts_of(learned)
     if "AUC" in why:
         rows = tables["results"]
         is_auc = (rows["metric"] == "auc") & (rows["axis"] == "") & (rows["variant"] == "dense")
@@ -27,21 +25,17 @@ def test_no_verdict_on_cuts_of_a_model_that_has_not_learned_its_task(tmp_path, w
     else:
         rows = tables["variants"]
         rows.loc[rows["variant"] == "dense", "degenerate"] = rows["pooled"].eq("dense").sum() or 1
-    meta = {key: value for key, value in learned.meta.items() if key != "tables"}
     run = Store(tmp_path / "guesses").write("guesses", meta, tables)
     kinds = []
-    for axis in run.meta["request"]["axes"]:
-        for method in lookup.methods(run, axis):
-            for level in lookup.levels(run, method, axis):
-                choice = replace(default_choice(run, axis), method=method, level=level)
-                said = verdict(run, choice)
-                assert why in said.sentence
-                assert said.meaning == said.advice.said == ""
-                kinds += [fact.kind for fact in said.numbers]
-                sure = story.step(run, choice, "how_sure").sentence
-                assert sure == said.sentence
-                if level != 0:
-                    assert sure == story.step(run, choice, "who_pays").sentence
+    for choice in choices(run):
+        said = verdict(run, choice)
+        assert why in said.sentence
+        assert said.meaning == said.advice.said == ""
+        kinds += [fact.kind for fact in said.numbers]
+        sure = story.step(run, choice, "how_sure").sentence
+        assert sure == said.sentence
+        if choice.level != 0:
+            assert sure == story.step(run, choice, "who_pays").sentence
     assert set(kinds) == {"", "no verdict"}
     before = verdict(learned, default_choice(learned))
     assert "guessing" not in before.sentence and "no verdict" not in str(before.numbers)

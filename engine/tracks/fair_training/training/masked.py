@@ -328,16 +328,9 @@ class MaskOptimizer:
         self.scale, self.steps = state["scale"], state["steps"]
 
 
-def on_budget(scores: Tensor, count: int) -> Tensor:
-    """The point nearest to scores [units] with all of them from 0 to 1 and a sum of `count`:
-    clip(scores - c)."""
-    found = scores.clone()
-    put_on_budget(found, count)
-    return found
-
-
 def put_on_budget(scores: Tensor, count: int) -> None:
-    """`on_budget` in place.
+    """Scores [units], in place, to the nearest point with all of them from 0 to 1 and a sum of
+    `count`: clip(scores - c).
 
     The sum is piecewise linear in c, so c is found by Newton's steps, halved where one leaves the
     bracket.

@@ -276,21 +276,26 @@ TOGETHER = 32
 """About so many heads share one dense pass; whole layers."""
 
 
-class TextLogps(Measurement):
-    """Columns: prompt_id, logw = log p_h(y|x) − log p(y|x) in nats, summed over the sampled tokens
-    y, end included."""
+class _OfDenseTexts(Measurement):
+    """What is measured on the texts that the dense model drew, which come first."""
 
-    name = "text_logps"
     any_threads = True
 
     def parts(self, context: PromptContext, shard: Shard) -> Values:
         return text_parts(context, shard)
 
-    def together(self, context: PromptContext, shard: Shard) -> Hashable:
-        return head_group(context, shard.cut[0]), shard.split
-
     def needs(self, context: PromptContext, shard: Shard) -> list[Shard]:
         return [dense_texts(shard)]
+
+
+class TextLogps(_OfDenseTexts):
+    """Columns: prompt_id, logw = log p_h(y|x) − log p(y|x) in nats, summed over the sampled tokens
+    y, end included."""
+
+    name = "text_logps"
+
+    def together(self, context: PromptContext, shard: Shard) -> Hashable:
+        return head_group(context, shard.cut[0]), shard.split
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         units = sorted({shard.cut[0] for shard in shards})
@@ -321,23 +326,16 @@ def head_group(context: PromptContext, unit: int) -> int:
 # How the log-probability of each of the dense model's texts changes with each head's gate.
 
 
-class TextGradients(Measurement):
+class TextGradients(_OfDenseTexts):
     """Columns: prompt_id, then one per unit, named by its number: ∂ log p_ξ(y|x) / ∂ξ_h at ξ = 1,
     float32."""
 
     name = "text_gradients"
-    any_threads = True
     pace = 1.2
     start = 20.0
 
-    def parts(self, context: PromptContext, shard: Shard) -> Values:
-        return text_parts(context, shard)
-
     def together(self, context: PromptContext, shard: Shard) -> Hashable:
         return shard.split, shard.seed
-
-    def needs(self, context: PromptContext, shard: Shard) -> list[Shard]:
-        return [dense_texts(shard)]
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         texts = sampled(context, shards)
@@ -367,7 +365,7 @@ ANSWER, REASONED = 8, 24
 """Tokens of an answer that are read, and of reasoning before it at most."""
 
 
-class AnswersReasoned(Measurement):
+class AnswersReasoned(_OfDenseTexts):
     """Columns: direct, reasoned, n, in unit order. Sums over n texts of |∂ log p(y)/∂ξ_h| at ξ = 1,
     y the first tokens of the dense model's own answer.
 
@@ -376,14 +374,7 @@ class AnswersReasoned(Measurement):
     """
 
     name = "answers_reasoned"
-    any_threads = True
     later = True
-
-    def parts(self, context: PromptContext, shard: Shard) -> Values:
-        return text_parts(context, shard)
-
-    def needs(self, context: PromptContext, shard: Shard) -> list[Shard]:
-        return [dense_texts(shard)]
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         lm, decoding, texts = context.lm, context.settings.decoding, sampled(context, shards)
