@@ -95,7 +95,7 @@ def _losses(one: Drawn, errors: BiasErrors, change: np.ndarray) -> list[Loss]:
 def _quality(one: Drawn) -> Loss:
     """What the quality loses."""
     seen = QUALITY + NOISE * float(one.generator.standard_normal())
-    return Loss(Metric("perplexity"), "", seen, NOISE, 10_000, 0.0, TOLERATED[1])
+    return Loss("", seen, NOISE, 10_000, 0.0, TOLERATED[1])
 
 
 def _gains_nothing(worlds: int) -> Measure:

@@ -9,7 +9,7 @@ import re
 from engine.core.types import Values
 from engine.report import in_words, phrasing
 from engine.report.charts import lookup
-from engine.report.charts.lookup import View
+from engine.report.charts.lookup import View, views
 from engine.report.tracks import Measure, track_of
 from engine.store.runs import Run
 
@@ -22,10 +22,13 @@ TRIFLE = 0.01
 def cost_said(view: View, sentence: str) -> str:
     """E.g. "Perplexity does not clearly change (13.4). It saves 8.3 % of the bytes and runs 1.1
     times as fast here."; not what the first sentence says of the quality."""
-    quality = view.reading.quality
-    is_told = re.search(f"{quality.name} (from|by)", sentence)
-    said = "" if is_told else _quality(quality, view.row(quality), view.is_dense)
-    return " ".join(filter(None, (said, saved_said(view.run, view.variant))))
+    found: list[str] = []
+    for one in views(view.run, view.choice):
+        quality, row = one.reading.quality, one.row(one.reading.quality)
+        is_worse = row is not None and phrasing.direction(row) == quality.worse
+        if not re.search(f"{quality.name} (from|by)", sentence) and (is_worse or not found):
+            found.append(_quality(quality, row, view.is_dense))
+    return " ".join((*found, saved_said(view.run, view.variant))).strip()
 
 
 def _quality(measure: Measure, row: Values | None, is_dense: bool) -> str:

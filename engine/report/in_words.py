@@ -73,6 +73,8 @@ def length(sentence: str) -> int:
 def who(groups: Sequence[str], total: int, most: int, judged: int) -> str:
     """Groups in a headline: all that can be judged, each by name, or more than `most` as a
     count."""
+    if len(groups) == judged == total == 2 > most:
+        return "both groups"
     if len(groups) == judged > 2:
         return f"all {counted(judged)} {'judged ' * (judged < total)}groups"
     if len(groups) > most:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -25,7 +25,7 @@ from engine.report.charts.by_group import end_named
 from engine.report.charts.classifier_lookup import repeats
 from engine.report.charts.flips import flipped_said
 from engine.report.charts.headline import Moved, changes, ends_said, kind_of, moved
-from engine.report.charts.lookup import View
+from engine.report.charts.lookup import View, views
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_choice
 from engine.report.costs import cost_said, savings
@@ -96,13 +96,13 @@ class Loss:
     measured on. unit: what one item can change by at most, 0 where there is no such limit.
     """
 
-    measure: Measure
     group: str
     value: float
     error: float
     n: float
     unit: float
     tolerance: float
+    measure: Measure = Measure("")
 
     def bound(self, side: int, z: float = z_of(ERROR), times: float = 1.0) -> float:
         """The one-sided bound above (side 1) or below (−1), had there been so many times as many
@@ -247,7 +247,8 @@ def _ruled_out(view: View) -> str:
         f" any group, or of {in_words.per_cent(view.choice.quality_tolerance)}{of}"
         f" overall (error rate {in_words.per_cent(ERROR)})."
     )
-    left = sorted({*view.groups()["group"]} - {*view.groups(known="delta")["group"]})
+    judged = ({*one.groups(known="delta")["group"]} for one in views(view.run, view.choice))
+    left = sorted({*view.groups()["group"]} - set.intersection(*judged))
     return f"{said} Not judged: {phrasing.listing(map(words.quoted, left))}." if left else said
 
 
@@ -278,9 +279,11 @@ def _costs(view: View, losses_: Sequence[Loss], how: str) -> str:
     """Losses, in a sentence each, the first with a small letter; how: of a verb and an amount."""
     said = []
     for (measure, is_group), few in groupby(losses_, lambda loss: (loss.measure, bool(loss.group))):
-        choice, names = view.choice, [words.quoted(loss.group) for loss in few if loss.group]
+        mine = sorted(few, key=lambda loss: -loss.value)
+        choice, names = view.choice, [words.quoted(loss.group) for loss in mine]
         most = f"{choice.tolerance:g}" if is_group else in_words.per_cent(choice.quality_tolerance)
         whose = in_words.who(names, len(view.groups()), NAMED, view.judged)
+        whose += f", most for {names[0]}" * (len(names) > NAMED)
         of = f" for {whose}" if is_group else ""
         overall = " overall" * (not is_group and measure.name in _weighed(view))
         said.append(f"{measure.name}{overall} {how.format(_way(measure), most)}{of}.")
@@ -323,13 +326,6 @@ def losses(run: Run, choice: Choice) -> list[Loss]:
     return found
 
 
-def views(run: Run, choice: Choice) -> list[View]:
-    """What a verdict is about: what the choice reads, and what must be told beside that."""
-    view = View(run, choice)
-    also = view.reading.also
-    return [view, View(run, replace(choice, reading=also))] if also else [view]
-
-
 def loss_of(measure: Measure, row: Values, group: str, tolerance: float, is_share: bool) -> Loss:
     """A change as a loss; is_share: of what it was before, as the perplexity's always is."""
     before, endless = row["value"] - row["delta"], measure.metric == "perplexity"
@@ -338,7 +334,7 @@ def loss_of(measure: Measure, row: Values, group: str, tolerance: float, is_shar
     error = max(sides) / scale / z_of(0.025) if all(map(math.isfinite, sides)) else math.nan
     unit = 0.0 if endless else 1 / scale
     lost = measure.sign * row["delta"] / scale
-    return Loss(measure, group, lost, error, row["n"], unit, tolerance)
+    return Loss(group, lost, error, row["n"], unit, tolerance, measure)
 
 
 PREDICTED = "Predicted, not measured: "
@@ -470,6 +466,8 @@ def _sentence(view: View) -> tuple[str, Measure]:
         said = f"{does} {', but '.join(told)}."
         if in_words.length(said) <= room:
             break
+    else:
+        said = f"{does} {told[0]}."
     return said, next(side for side in sides if side)[0][1]
 
 

@@ -4,9 +4,10 @@ measured."""
 from __future__ import annotations
 
 import json
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, wraps
 from pathlib import Path
 from types import MappingProxyType
@@ -440,3 +441,13 @@ class View:
         metric = self.reading.group.metric
         rows = groups_of(self.run, variant or self.name, metric, self.choice.measured)
         return rows[(rows["verdict"] == "") & rows[known].notna()] if known else rows
+
+
+def views(run: Run, choice: Choice) -> list[View]:
+    """What a verdict is about: what the choice reads, and what must be told beside that, where it
+    was measured of groups and of all items."""
+    view = View(run, choice)
+    other = View(run, replace(choice, reading=view.reading.also or choice.reading))
+    row = other.row(other.reading.quality)
+    is_known = bool(view.reading.also and row and math.isfinite(row["value"]) and other.judged)
+    return [view, other][: 1 + is_known]

@@ -621,8 +621,8 @@ class _Means:
         prompts."""
         found = self._tested(np.stack([np.zeros_like(after), after], axis=1))
         more = SEEN * (after * np.abs(after)) @ (self.rare * (1 - 2 * self.shown[1]))
-        low, high = np.clip((found.low + more, found.high + more), 0.0, self.most)
-        columns = (part.tolist() for part in (found.value, low, high, sizes))
+        ends = np.clip((found.value, found.low + more, found.high + more), 0.0, self.most)
+        columns = (part.tolist() for part in (*ends, sizes))
         return [Interval(*row) for row in zip(*columns, strict=True)]
 
     def gap(self, able: np.ndarray, ends: np.ndarray) -> tuple[float, float, float]:

@@ -223,6 +223,7 @@ def widened(replicates: np.ndarray, n_windows: int) -> np.ndarray:
     the normal, and the variance that they take from their own mean. NaN with too few windows."""
     if n_windows < MIN_WINDOWS:
         return np.full_like(replicates, np.nan)
-    freedom, middle = n_windows / _length(n_windows) - 1, replicates.mean(axis=0)
+    freedom, known = n_windows / _length(n_windows) - 1, np.isfinite(replicates)
+    middle = np.where(known, replicates, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
     wider = stdtrit(freedom, 0.975) / 1.96 * np.sqrt(1 + 1 / freedom)
     return middle + wider * (replicates - middle)
