@@ -46,7 +46,7 @@ def _found(summaries: list[RunSummary], first: set[str]) -> list[RunSummary]:
     """Those that hold what is typed, in the order that is asked for, favourites first."""
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     with left:
-        typed = search("Search by title, model, axis or method", state.SEARCH_AUDITS)
+        typed = search("Search title, model, axis, method", state.SEARCH_AUDITS)
     with right:
         found = searched(summaries, typed, select("Sorted by", ORDERS, state.SORTED), first)
     if not found:
@@ -104,7 +104,7 @@ def _compare(ticked: list[str]) -> None:
         label, key = f"Compare {len(ticked)} audits" if enough else "Compare", ("compare", "ticked")
         button(label, key, _open_compare, ticked, icon="compare_arrows", disabled=not alike)
         if not alike:
-            st.caption(UNLIKE if enough else f"Tick 2 to {MOST} audits to lay them side by side.")
+            st.caption(UNLIKE if enough else f"Tick 2 to {MOST} audits.")
 
 
 def _open_compare(ticked: list[str]) -> None:

@@ -112,7 +112,7 @@ def _picture(name: str, panel: Panel) -> None:
     figure = panel.whole()
     if figure is None:
         return
-    most = max(1.0, min(LARGER, ROOM / figure.layout.height))
+    most = max(0.85, min(LARGER, ROOM / figure.layout.height))
     with st.container(key=state.key_of("picture_of", name)):
         st.plotly_chart(
             larger(figure, 1.0 if is_phone else most),

@@ -98,8 +98,18 @@ def _who_pays(view: View) -> Step:
     if view.is_dense:
         return _problem(view, "who_pays")
     sentence, measure = verdict.sentence(view)
+    view = _told_of(view, sentence)
     name = verdict.about_of(view, measure)
     return Step("who_pays", sentence, _picture(view, name), _measured(view, name))
+
+
+def _told_of(view: View, sentence: str) -> View:
+    """Of what a verdict is about, the part that the sentence names first."""
+    places = [
+        (sentence.find(one.reading.group.name) % len(sentence), at, one)
+        for at, one in enumerate(lookup.views(view.run, view.choice))
+    ]
+    return min(places, key=lambda one: one[:2])[2]
 
 
 def _picture(view: View, about: str) -> Panel:
@@ -151,6 +161,7 @@ def _recommendation(view: View) -> Step:
     if len(head.split()) > LONGEST:
         sentence = "The recommendation is too long for a slide: the summary has it in full."
         rest = said
+    view = _told_of(view, head)
     footnote = " ".join(filter(None, (rest, _measured(view, found.about))))
     return Step("recommendation", sentence, _picture(view, found.about), footnote)
 
