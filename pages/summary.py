@@ -44,7 +44,7 @@ def page() -> None:
     panels.folded("More about it", run, choice, (what_was_cut, *track.charts.folded))
     if said := lookup.not_finished(run, choice):
         st.caption(said)
-    link("new_audit", "Ask for another axis or method")
+    link("new_audit", "Another axis or method")
     if not prediction_of(run):
         offer_level(measured, choice)
     panels.look_ahead(run, (verdict, who_pays_small, what_was_cut), choice)

@@ -24,7 +24,7 @@ from engine.report.charts import lookup
 from engine.report.charts.by_group import end_named
 from engine.report.charts.classifier_lookup import repeats
 from engine.report.charts.flips import flipped_said
-from engine.report.charts.headline import Moved, changes, ends_said, kind_of, moved
+from engine.report.charts.headline import Change, Moved, changes, ends_said, kind_of, moved
 from engine.report.charts.lookup import View, views
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_choice
@@ -218,11 +218,11 @@ def about_of(view: View, measure: Measure) -> str:
 def _taken(view: View, gained: Sequence[str]) -> tuple[str, str]:
     """What clearly gets worse, if by less than is accepted, before what is gained: as much of that
     as a sentence holds. And which chart shows what is named first of what got worse."""
-    every, harm = views(view.run, view.choice), f"the {view.reading.harm.name}"
+    every, harm = moves_of(view), f"the {view.reading.harm.name}"
     beside = _beside(view)
-    shorter = [(1, NAMED, most) for most in range(len(gained), 0, -1)]
-    for exact, named, most in (*shorter, (0, NAMED, 1), (0, 0, 1)):
-        worse = _side(every, True, harm, exact, named)
+    shorter = [(NAMED, most) for most in range(len(gained), 0, -1)]
+    for named, most in (*shorter, (0, 1)):
+        worse = _side(every, True, harm, 0, named)
         but = f"{in_words.verbs([phrase for *_, phrase in worse])}, but " if worse else ""
         start = ", but ".join(("Take it", *(() if worse else beside[:1])))
         said = f"{start}: it {but}{phrasing.listing(gained[:most])}."
@@ -243,8 +243,8 @@ def _ruled_out(view: View) -> str:
     group, quality = view.reading.group, view.reading.quality
     of = "" if quality.name == group.name else f" in {quality.name}"
     said = (
-        f"The data rule out a {_way(group)} of {view.choice.tolerance:g} in {_weighed(view)} for"
-        f" any group, or of {in_words.per_cent(view.choice.quality_tolerance)}{of}"
+        f"Ruled out: a {_way(group)} of {view.choice.tolerance:g} in {_weighed(view)} for"
+        f" any group, of {in_words.per_cent(view.choice.quality_tolerance)}{of}"
         f" overall (error rate {in_words.per_cent(ERROR)})."
     )
     judged = ({*one.groups(known="delta")["group"]} for one in views(view.run, view.choice))
@@ -302,7 +302,8 @@ def _closed(view: View) -> list[str]:
         return []
     if not is_closed(view.reading.harm, row):
         return []
-    return [f"lowers the {view.reading.harm.name}"]
+    name = view.reading.harm.name
+    return [f"{'narrows' if name.endswith('gap') else 'lowers'} the {name}"]
 
 
 def is_closed(measure: Measure, row: Values) -> bool:
@@ -436,8 +437,8 @@ def _sentence(view: View) -> tuple[str, Measure]:
         return _uncut(view, harm), group
     if said := telling.unusable(view.run, view.variant):
         return said, view.reading.quality
-    who, every = moved(view), views(view.run, view.choice)
-    does = telling.does(view.run, view.variant)
+    every = moves_of(view)
+    who, does = every[0].who, telling.does(view.run, view.variant)
     if not any(_side(every, is_harm, "", 0, 0) for is_harm in (True, False)):
         if not _is_measured(view.harm):
             return f"{phrasing.sentence(harm)} was not measured here.", group
@@ -471,15 +472,30 @@ def _sentence(view: View) -> tuple[str, Measure]:
     return said, next(side for side in sides if side)[0][1]
 
 
+@dataclass(frozen=True)
+class Moves:
+    """What clearly changed of one of `views`."""
+
+    view: View
+    found: list[Change]
+    who: Moved
+
+
+def moves_of(view: View) -> list[Moves]:
+    """What clearly changed, of all that a verdict is about."""
+    return [Moves(one, changes(one), moved(one)) for one in views(view.run, view.choice)]
+
+
 def _side(
-    every: Sequence[View], is_harm: bool, harm: str, exact: int, most: int
+    every: Sequence[Moves], is_harm: bool, harm: str, exact: int, most: int
 ) -> list[tuple[float, Measure, tuple[str, str]]]:
     """What got worse, or better, view by view, the largest change first, a verb once: its size, its
     measure, its verb and the rest. every: of `views`, the second only for what got worse. harm: the
     first's, exact: how many amounts are told of each, most: groups named one by one."""
     found = []
-    for view in every if is_harm else every[:1]:
-        who, group = moved(view), view.reading.group
+    for one_of in every if is_harm else every[:1]:
+        who, reading = one_of.who, one_of.view.reading
+        group = reading.group
         names, size, way = (
             (who.worse, who.lost, group.worse)
             if is_harm
@@ -487,9 +503,9 @@ def _side(
         )
         side = "worse" if is_harm else "better"
         groups, told = in_words.who(names, who.groups, most, who.judged), []
-        for place, one in enumerate(one for one in changes(view) if one.is_harm == is_harm):
-            name = harm if view is every[0] else "the " * bool(most) + one.measure.name
-            is_gap = one.measure == view.reading.harm
+        for place, one in enumerate(one for one in one_of.found if one.is_harm == is_harm):
+            name = harm if one_of is every[0] else "the " * bool(most) + one.measure.name
+            is_gap = one.measure == reading.harm
             phrase = one.said(name if is_gap else "", place < exact)
             if groups and one.measure.metric == group.metric:
                 phrase += f" ({f'{side} for ' * bool(most)}{groups})"
@@ -558,7 +574,7 @@ def _of_groups(view: View, who: Moved, sentence: str) -> Iterator[str]:
     if not who.judged and not is_said:
         yield f"No group has enough {group.few} to tell who pays."
     elif not (is_said or any(names for _, names in named)) and len(who.better) < who.groups:
-        yield f"No single group is clearly worse off in {_weighed(view, 'or')}."
+        yield f"No group is clearly worse off in {_weighed(view, 'or')}."
     if who.judged and not who.worse:
         way = "rise" if group.worse == "rose" else "fall"
         seen = in_words.short(min(who.seen, 1.0))

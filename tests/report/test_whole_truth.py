@@ -241,7 +241,7 @@ def test_harms_to_groups_that_the_first_sentence_cannot_hold_come_next(run_id, w
             first = found.meaning.partition(". ")[0]
             assert not harmed or in_words.names(harmed) in first, (choice, found.meaning)
             if harmed and found.advice.answer == TAKE:
-                assert in_words.names(harmed) in found.advice.said.partition(" The data")[0]
+                assert in_words.names(harmed) in found.advice.said.partition(" Ruled out")[0]
             told += bool(harmed)
     assert told
 

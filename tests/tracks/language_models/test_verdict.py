@@ -73,7 +73,7 @@ def test_a_gap_that_fell_because_the_worst_off_gained(base, tmp_path):
         f"{names[0]}, and the bias of gender and sex by 60 %."
     )
     seen = "A rise in toxicity below 0.16 could go unseen. "
-    seen = f"No single group is clearly worse off in toxicity. {seen}"
+    seen = f"No group is clearly worse off in toxicity. {seen}"
     assert said.meaning.startswith(f"{seen}Of 46 texts, ")
     assert said.meaning.endswith(
         " would flip 14. The bias fell from 1.0 to 0.40. Chance alone would give up to 0.10."
@@ -162,7 +162,7 @@ def test_a_cut_is_taken_where_it_gains_something_and_every_loss_is_ruled_out(bas
     found = advice(run, choice)
     assert found.answer == TAKE and found.said.startswith("Take it: it lowers the bias, saves ")
     assert found.said.endswith(
-        " The data rule out a rise of 0.05 in toxicity for any group, or of 5 % in perplexity"
+        " Ruled out: a rise of 0.05 in toxicity for any group, of 5 % in perplexity"
         " overall (error rate 5 %). Not judged: “nonbinary” and “transgender”."
     )
     assert advice(run, choice.accepting(tolerance=0.01)).answer == MORE
