@@ -58,7 +58,7 @@ def _audit(summary: RunSummary, starred: bool) -> None:
     track = tracks().get(cache.track_name_of(summary.id))
     axes = phrasing.listing(map(words.axis_name, summary.axes), 3)
     methods = phrasing.listing((words.method_name(method) for method in summary.methods), 2)
-    origin = "embedded" if summary.embedded else "your store"
+    origin = "" if summary.embedded else " · your store"
     title = title_of(summary.title, summary.axes)
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         st.checkbox(
@@ -70,7 +70,7 @@ def _audit(summary: RunSummary, starred: bool) -> None:
         with st.container(gap="xxsmall"):
             st.text(visible(title))
             about = capital(track.nouns.about) if track else "Of a kind that is not here"
-            st.caption(plain(f"{about} · {summary.created[:10]} · {origin} · {axes} · {methods}"))
+            st.caption(plain(f"{about} · {summary.created[:10]}{origin} · {axes} · {methods}"))
         key, star = ("favour", summary.id), "★" if starred else "☆"
         look = {"type": "tertiary", "width": "content", "help": "Favourites stand first."}
         button(f"{star} Favourite", key, _favour, summary.id, not starred, **look)

@@ -43,7 +43,7 @@ def page() -> None:
         return
     number = _number()
     state.to_address(state.STEP, number)
-    _step(run, choice, number)
+    stage = st.container()  # drawn after the buttons: keys are heard while a step is still drawn
     with st.container(key=state.STAGE_BAR, horizontal=True, vertical_alignment="center"):
         _turner("Previous", number, -1, "Left", "arrow_back")
         _turner("Next", number, 1, "Right", "arrow_forward")
@@ -54,6 +54,8 @@ def page() -> None:
     with st.container(key=state.BY_KEY):  # the keys of a presenter's remote control
         _turner("Page up", number, -1, "PageUp", "arrow_back")
         _turner("Page down", number, 1, "PageDown", "arrow_forward")
+    with stage:
+        _step(run, choice, number)
 
 
 def _number() -> int:

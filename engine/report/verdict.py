@@ -195,13 +195,12 @@ def advised(run: Run, accepted: Mapping[str, float]) -> list[dict[str, Any]]:
     return found
 
 
-def tolerances_said(run: Run, choice: Choice) -> tuple[str, dict[str, str]]:
-    """The tolerances of a choice, and by its fields what each is a tolerance of."""
+def tolerances(run: Run, choice: Choice) -> dict[str, str]:
+    """By the fields of a choice, what each is a tolerance of."""
     quality = lookup.reading(run, choice).quality
-    said = f"{choice.tolerance:g} per group, {in_words.per_cent(choice.quality_tolerance)} overall"
     titles = f"In {_weighed(View(run, choice))}, any group", f"Share of {quality.name}"
     fields = ("tolerance", "quality_tolerance")
-    return f"Accepted losses: {said}", dict(zip(fields, titles, strict=True))
+    return dict(zip(fields, titles, strict=True))
 
 
 def _weighed(view: View, joint: str = "and") -> str:
@@ -224,17 +223,17 @@ def _taken(view: View, gained: Sequence[str]) -> tuple[str, str]:
     for named, most in (*shorter, (0, 1)):
         worse = _side(every, True, harm, 0, named)
         but = f"{in_words.verbs([phrase for *_, phrase in worse])}, but " if worse else ""
-        start = ", but ".join(("Take it", *(() if worse else beside[:1])))
+        start = ", but ".join(("Take it", *(() if worse else [*beside][:1])))
         said = f"{start}: it {but}{phrasing.listing(gained[:most])}."
         if in_words.length(said) <= LONGEST:
             break
-    rest = phrasing.sentences(beside if worse else beside[1:])
+    rest = phrasing.sentences(one for one, whose in beside.items() if whose not in said)
     about = about_of(view, worse[0][1]) if worse else "group" * bool(beside)
     return f"{said} {rest}".strip(), about
 
 
-def _beside(view: View) -> list[str]:
-    """Clear harms that no measure of the first sentence holds."""
+def _beside(view: View) -> dict[str, str]:
+    """Clear harms that no measure of the first sentence holds: of whom each is."""
     return view.track.telling.beside(view.run, view.choice, view.variant)
 
 

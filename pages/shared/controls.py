@@ -22,7 +22,7 @@ from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_reading
 from engine.report.tracks import Level, prediction_of, track_of
-from engine.report.verdict import OFFERED, tolerances_said
+from engine.report.verdict import OFFERED, tolerances
 from engine.store.runs import Run
 from pages.shared import state
 from pages.shared.safe import plain, visible
@@ -277,12 +277,11 @@ def accepted() -> dict[str, float]:
 
 def choose_tolerances(run: Run, choice: Choice) -> Choice:
     """By which losses advice is given."""
-    said, titles = tolerances_said(run, choice)
-    with st.popover(said):
+    with st.popover("Accepted losses"):
         return choice.accepting(
             **{
                 key: select(title, OFFERED, key, index=OFFERED.index(getattr(choice, key)))
-                for key, title in titles.items()
+                for key, title in tolerances(run, choice).items()
             }
         )
 

@@ -21,7 +21,6 @@ def test_arrow_keys_turn_the_steps_without_a_click(page, address):
     page.goto(f"{address}/present{RUN}&step=2")
     settled(page, "The cut")
     at_step(page, 2)
-    page.wait_for_load_state("networkidle")  # keys are heard once the script is here
     for key, number in (("ArrowRight", 3), ("PageDown", 4), ("ArrowLeft", 3)):
         page.keyboard.press(key)
         at_step(page, number)
