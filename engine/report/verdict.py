@@ -535,7 +535,9 @@ def uncut_ends(view: View, named: Callable[[str], str] = words.quoted) -> str:
     if view.is_whole and view.dense is not None:
         chance = ", which may be chance" * view.was_chance
         return f"the {group.name} is {in_words.short(view.dense['value'])}{chance}"
-    table = view.groups("dense", known="value").sort_values("value", ascending=group.sign < 0)
+    table = view.groups("dense", known="value").sort_values(
+        "value", ascending=group.sign < 0, kind="stable"
+    )
     return ends_said(view, group, table, named) if len(table) > 1 else ""
 
 

@@ -10,6 +10,7 @@ every page: `python -m benchmarks.screens --shots FOLDER`, before and after.
 from __future__ import annotations
 
 import argparse
+import base64
 import hashlib
 import html
 import importlib
@@ -18,6 +19,9 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from engine.audit.tracks import tracks
 from engine.cli import main
@@ -39,7 +43,7 @@ def lines_of(run: Run) -> Iterator[str]:
     for path in sorted(run.path.iterdir()):
         yield f"file {path.name} {_hash(path.read_bytes())}"
     yield "# runs show"
-    yield f"json {_hash(json.dumps(summary_of(run), sort_keys=True).encode())}"
+    yield f"json {_of_data(summary_of(run))}"
     yield from summary_text(run).splitlines()
     choice = default_choice(run)
     for axis, panel in drawn(run):
@@ -63,7 +67,7 @@ def drawn(run: Run) -> list[tuple[str, Panel]]:
 
 
 def _panel(axis: str, panel: Panel) -> Iterator[str]:
-    table = _hash(panel.table.to_csv(index=False).encode())
+    table = _of_data(panel.table.to_dict("split", index=False))
     yield f"# panel {panel.key} {axis} chart {_drawn(panel)} table {table}"
     yield from filter(None, (panel.question, panel.answer, panel.mind, panel.more, panel.caveat))
 
@@ -74,7 +78,27 @@ def _drawn(panel: Panel) -> str:
     figure = panel.whole()
     plain = json.loads(figure.to_json()) if figure is not None else {"layout": {}}
     plain["layout"].pop("template", None)
-    return _hash(json.dumps(plain, sort_keys=True).encode())
+    return _of_data(plain)
+
+
+def _of_data(data: object) -> str:
+    """Hash of data, numbers as far as processors agree: the last digits of a sum differ from one
+    kind to another."""
+    return _hash(json.dumps(_rounded(data), sort_keys=True, default=str).encode())
+
+
+def _rounded(data: Any) -> Any:
+    """Nine digits of every number; plotly's packed arrays as lists."""
+    if isinstance(data, float):
+        return float(f"{round(data, 12):.9g}") + 0.0
+    if isinstance(data, list | tuple):
+        return [_rounded(one) for one in data]
+    if not isinstance(data, dict):
+        return data
+    if "bdata" in data:
+        flat = np.frombuffer(base64.b64decode(data["bdata"]), data["dtype"])
+        return [data.get("shape"), _rounded(flat.tolist())]
+    return {str(name): _rounded(one) for name, one in data.items()}
 
 
 def _variants(run: Run) -> Iterator[tuple[str, Choice]]:

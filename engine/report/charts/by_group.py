@@ -79,7 +79,9 @@ def pairs(run: Run, choice: Choice, measure: Measure) -> pd.DataFrame:
     after = after[["group", "value", "low", "high", "delta", "delta_low", "delta_high"]]
     table = dense.merge(after, on="group", suffixes=("_dense", ""))
     table = table.assign(verdict=table["verdict"].str.replace("images", track_of(run).nouns.items))
-    return table.sort_values("value_dense", ascending=measure.sign < 0, ignore_index=True)
+    return table.sort_values(
+        "value_dense", ascending=measure.sign < 0, ignore_index=True, kind="stable"
+    )
 
 
 def _answer(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> tuple[str, str]:

@@ -32,7 +32,9 @@ def groups_in_order(run: Run, choice: Choice) -> list[str]:
     reading = lookup.reading(run, choice)
     rows = lookup.groups_of(run, DENSE, reading.group.metric, choice.measured)
     rows = rows[(rows["verdict"] == "") & rows["value"].notna()]
-    return rows.sort_values("value", ascending=reading.group.sign < 0)["group"].tolist()
+    return rows.sort_values("value", ascending=reading.group.sign < 0, kind="stable")[
+        "group"
+    ].tolist()
 
 
 @dataclass(frozen=True)

@@ -616,7 +616,7 @@ def _legend_rows(table: pd.DataFrame) -> int:
 
 def _compare_kinds_answer(table: pd.DataFrame, called: Mapping[str, str]) -> str:
     """Which cut models are on the front of all audits together, and how many of each."""
-    best = table[table["front"]].sort_values("quality", ascending=False)
+    best = table[table["front"]].sort_values("quality", ascending=False, kind="stable")
     named = [f"{row['label']} ({called[row['run']]})" for row in best.to_dict("records")]
     counts = [
         f"{int((best['run'] == run).sum()) or 'none'} of {called[run]}"
@@ -634,7 +634,7 @@ def _answers(table: pd.DataFrame, called: Mapping[str, str]) -> str:
     """Each audit on its own: nothing is counted across different images."""
     told = []
     for run, mine in table.groupby("run", sort=False):
-        best = mine[mine["front"]].sort_values("quality", ascending=False)
+        best = mine[mine["front"]].sort_values("quality", ascending=False, kind="stable")
         images = phrasing.count(int(mine["n"].max()), "image")
         where = (
             f"On its own front, {called[run]} ({images}) has by value {len(best)} of"

@@ -191,7 +191,9 @@ def rows_along(run: Run, choice: Choice, measure: Measure) -> pd.DataFrame:
         if "seed" in table
         else ["method", track.level.column]
     )
-    return table[is_dense | lookup.is_change(table)].sort_values(order, ignore_index=True)
+    return table[is_dense | lookup.is_change(table)].sort_values(
+        order, ignore_index=True, kind="stable"
+    )
 
 
 def pooled(run: Run, table: pd.DataFrame) -> pd.DataFrame:
@@ -262,7 +264,7 @@ def _null_band(
     )
     bands = bands_in(run, mine)
     for start in bands:
-        known = mine[mine[f"{start}_high"].notna()].sort_values(level.realised)
+        known = mine[mine[f"{start}_high"].notna()].sort_values(level.realised, kind="stable")
         x, low, high = (
             known[name].tolist() for name in (level.realised, f"{start}_low", f"{start}_high")
         )
@@ -292,7 +294,7 @@ def _line(
     """One method from the dense model on; the chosen one heavier."""
     track, at = track_of(run), track_of(run).level.realised
     start = points[points["method"] == "dense"].assign(low=math.nan, high=math.nan)
-    joined = pd.concat([start, points[points["method"] == method]]).sort_values(at)
+    joined = pd.concat([start, points[points["method"] == method]]).sort_values(at, kind="stable")
     style = lookup.look_of(run, choice, method)
     texts = [_hover(run, measure, row) for row in joined.to_dict("records")]
     rows = joined.assign(hover=texts, symbol=lookup.symbols(joined, style.symbol))

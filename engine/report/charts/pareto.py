@@ -153,7 +153,7 @@ def _name_front(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame
     """Names of the front's points, each with a line to its point, apart from each other. They stand
     on the side of the better quality, where no point can be, and a little lower.
     """
-    best = table[table["front"]].sort_values("value").to_dict("records")
+    best = table[table["front"]].sort_values("value", kind="stable").to_dict("records")
     if not best:
         return
     low, high = figure.layout.yaxis.range or _reach(table, "")
@@ -302,7 +302,7 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> tuple[str, str]:
     on it."""
     track, reading = track_of(run), lookup.reading(run, choice)
     quality, harm = reading.quality.sign, reading.harm.sign
-    best = table[table["front"]].sort_values("value_q", ascending=quality > 0)
+    best = table[table["front"]].sort_values("value_q", ascending=quality > 0, kind="stable")
     where = f" at {track.level.say(lookup.level_of(run, choice))}" if track.front.at_level else ""
     competing, verb = int(table["competes"].sum()), "is" if len(best) == 1 else "are"
     text = f"{len(best)} of {competing} variants{where} {verb} on the front: {_names(run, best)}."

@@ -66,7 +66,9 @@ def effects_on(run: Run, axis: str, group: str | None = None) -> pd.DataFrame:
     `clear`: whether it is told from noise."""
     table = where(lookup.frame(run, "effects"), metric=SMOOTH, axis=axis)
     table = table if group is None else where(table, group=group)
-    return table.assign(clear=table["q"] <= CLEAR).sort_values("value", ignore_index=True)
+    return table.assign(clear=table["q"] <= CLEAR).sort_values(
+        "value", ignore_index=True, kind="stable"
+    )
 
 
 def effects_said(run: Run, axis: str) -> str:

@@ -722,7 +722,9 @@ def levelling(
         level = Interval(np.nan, np.nan, np.nan, n)
         return Levelling("", level, change, "", level, change, level, change, _most(why))
     found = _measured(errors, dense, variant, "toxicity")
-    (best, *_, worst), (low, *_, high) = (able[np.argsort(part[able])] for part in found.means)
+    (best, *_, worst), (low, *_, high) = (
+        able[np.argsort(part[able], kind="stable")] for part in found.means
+    )
     one, sizes = found.each, np.append(errors.sizes, n)
     levels = found.levels(one, errors.sizes)
     after = np.vstack([one, one[high] - one[low]])

@@ -481,7 +481,7 @@ def stops(run: Run, method: str, axis: str) -> list[Stop]:
     """Every number of heads that a method can cut, from none to the most, each once. Where the run
     has a level that cuts as many, that level."""
     total, variants = run.n_units, lookup.of_axis(run, lookup.reported(run), axis)
-    rows = where(variants, method=method).sort_values("sparsity", ascending=False)
+    rows = where(variants, method=method).sort_values("sparsity", ascending=False, kind="stable")
     finished = dict(zip(rows["n_cut"], rows["sparsity"].astype(float), strict=True)) | {0: 0.0}
     counts = range(most_heads(run, method, axis) + 1)
     return [Stop(finished.get(count, count / total), count, count in finished) for count in counts]

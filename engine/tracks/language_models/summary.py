@@ -48,7 +48,7 @@ def measured_on(run: Run) -> list[str]:
 def texts_of(run: Run, one: ScoredBenchmark) -> pd.DataFrame:
     """The texts of a benchmark in their order, one row each."""
     items = lookup.frame(run, "benchmark_items")
-    return items[items["benchmark"] == one.name].sort_values("choice")
+    return items[items["benchmark"] == one.name].sort_values("choice", kind="stable")
 
 
 def stored(run: Run, one: ScoredBenchmark, variant: str) -> Scored | None:

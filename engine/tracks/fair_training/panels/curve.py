@@ -299,7 +299,7 @@ def _column(run: Run, choice: Choice, table: pd.DataFrame, measure: Measure) -> 
         bars="- value",
         few=FEW,
         level=(float(dense["value"].iat[0]), "") if len(dense) else None,
-        band=band.sort_values("realised"),
+        band=band.sort_values("realised", kind="stable"),
         showlegend=False,
     )
     figure.update_xaxes(range=[-0.03, float(table["realised"].max()) + 0.05])

@@ -116,7 +116,11 @@ def differences(run: Run, choice: Choice, base: str, gap: Measure) -> pd.DataFra
     turned = rows.assign(value=-rows["value"], low=-rows["high"], high=-rows["low"])
     both = [name for name, part in turned.groupby("method") if part["metric"].nunique() == 2]
     turned = turned[turned["method"].isin(both)]
-    first = turned[turned["metric"] == gap.metric].sort_values("value")["method"].tolist()
+    first = (
+        turned[turned["metric"] == gap.metric]
+        .sort_values("value", kind="stable")["method"]
+        .tolist()
+    )
     place = {name: index for index, name in enumerate(first)}
     return turned.assign(_place=turned["method"].map(place)).sort_values(
         ["_place", "metric"], ignore_index=True
@@ -395,7 +399,7 @@ def _volumes(run: Run, choice: Choice) -> pd.DataFrame:
         return pd.DataFrame()
     table = lookup.frame(run, "hypervolume")
     mine = table[(table["axis"] == choice.measured) & table["value"].notna()]
-    return mine.sort_values("value", ascending=False, ignore_index=True)
+    return mine.sort_values("value", ascending=False, ignore_index=True, kind="stable")
 
 
 def _curve(run: Run, choice: Choice, table: pd.DataFrame, gap: str) -> go.Figure:

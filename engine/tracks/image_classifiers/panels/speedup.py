@@ -260,7 +260,11 @@ def drawn_groups(run: Run, choice: Choice) -> dict[str, Style]:
     """The subgroups in the charts of an axis, those that lose most in any arm, with colour and
     symbol."""
     worst = set(
-        arm_groups(run, choice).groupby("group")["delta"].min().sort_values().index[:LONGEST]
+        arm_groups(run, choice)
+        .groupby("group")["delta"]
+        .min()
+        .sort_values(kind="stable")
+        .index[:LONGEST]
     )
     groups = [group for group in groups_in_order(run, choice) if group in worst]
     return dict(zip(groups, series_styles(choice.dark), strict=False))

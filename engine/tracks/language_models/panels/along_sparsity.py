@@ -309,7 +309,7 @@ def _weighed(run: Run, choice: Choice, what: str, start: str, note: str) -> Pane
         label=str,
         delta="change of bias",
     )
-    drawn = table.assign(hover=hover).sort_values(what)
+    drawn = table.assign(hover=hover).sort_values(what, kind="stable")
     parts = tuple(_figure(run, choice, drawn, what, title, *about) for about in _ABOUT)
     # The row of the chosen variant; None for the dense model.
     mine = table[table["variant"] == lookup.variant_of(run, choice)["variant"]]
@@ -443,7 +443,7 @@ def divergence(run: Run, choice: Choice) -> Panel:
     table = _diverging(run, choice)
     if table.empty:
         return nothing("divergence", question, "Divergence per token was not measured in this run.")
-    drawn = table.sort_values("flipped").assign(label=lookup.labels(run, table))
+    drawn = table.sort_values("flipped", kind="stable").assign(label=lookup.labels(run, table))
     figure = lines(
         choice,
         drawn.assign(hover=hovers(drawn, "label value flipped", label=str, value="nats per token")),
@@ -461,7 +461,7 @@ def divergence(run: Run, choice: Choice) -> Panel:
     is_log = needs_log(table["value"].tolist())
     figure.update_yaxes(**scale(is_log), nticks=6)
     figure.update_layout(legend=BELOW)
-    ordered = table.sort_values("value")
+    ordered = table.sort_values("value", kind="stable")
     least, most = (ordered.iloc[place].to_dict() for place in (0, -1))
     answer = (
         f"Least with {lookup.variant_label(run, least)} ({phrasing.number(least['value'])} nats, "
@@ -524,7 +524,9 @@ def closest(table: pd.DataFrame, row: Values, what: str) -> pd.DataFrame:
     pair_as_much says whether it takes about as much."""
     far = (table[what] - row[what]).abs()
     found = (
-        table.assign(far=far, pair_as_much=far <= NEAR).sort_values("far").drop_duplicates("method")
+        table.assign(far=far, pair_as_much=far <= NEAR)
+        .sort_values("far", kind="stable")
+        .drop_duplicates("method")
     )
     return found[found["method"] != row["method"]].drop(columns="far")
 

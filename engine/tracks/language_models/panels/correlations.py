@@ -105,7 +105,7 @@ def method_agreement(run: Run, choice: Choice) -> Panel:
     )
     counts = [[str(len(cuts[a] & cuts[b])) for b in cuts] for a in cuts]
     figure = matrix_figure(share, list(cuts), choice, 0.0, 1.0, counts)
-    top = table.sort_values("shared", ascending=False).iloc[0]
+    top = table.sort_values("shared", ascending=False, kind="stable").iloc[0]
     answer = (
         f"At {phrasing.percent(at)}, {top['method']} and {top['and']} share most: {top['shared']} "
         f"of {top['of']} heads, where chance gives {phrasing.number(top['expected by chance'])}."

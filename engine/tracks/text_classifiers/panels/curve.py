@@ -493,7 +493,10 @@ def _in_one_order(run: Run, choice: Choice) -> dict[str, pd.DataFrame]:
     known = dict(zip(order, range(len(order)), strict=True))
     return {
         metric: table.sort_values(
-            "group", key=lambda groups: groups.map(known).fillna(len(order)), ignore_index=True
+            "group",
+            key=lambda groups: groups.map(known).fillna(len(order)),
+            ignore_index=True,
+            kind="stable",
         )
         for metric, table in found.items()
     }

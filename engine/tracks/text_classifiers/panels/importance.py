@@ -317,7 +317,9 @@ def scores_agree(run: Run, choice: Choice) -> Panel:
 
 def _agree_said(table: pd.DataFrame, chance: float) -> str:
     """Every pair of scores that know something, then the ones that agree no more than chance."""
-    rows = table[table["rank correlation"].notna()].sort_values("rank correlation", ascending=False)
+    rows = table[table["rank correlation"].notna()].sort_values(
+        "rank correlation", ascending=False, kind="stable"
+    )
     if rows.empty:
         return "No correlation can be computed: the scores do not vary."
     top = rows.iloc[0]
@@ -674,7 +676,7 @@ def score_truth(run: Run, choice: Choice) -> Panel:
         return nothing("score_truth", question, own.NO_TRUTH)
     table = lookup.frame(run, "truth_agreement")
     table = table[(table["seed"] == POOLED) & table["pearson"].notna()].sort_values(
-        "pearson", ascending=False
+        "pearson", ascending=False, kind="stable"
     )
     mine = table[table["metric"] == METRIC]
     if mine.empty:

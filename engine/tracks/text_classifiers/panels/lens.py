@@ -260,7 +260,9 @@ def _pairs(row: Values, labels: list[str]) -> pd.DataFrame:
             "attribution": row["attribution"].ravel(),
         }
     )
-    return table.sort_values("attribution", ascending=False, key=np.abs, ignore_index=True)
+    return table.sort_values(
+        "attribution", ascending=False, key=np.abs, ignore_index=True, kind="stable"
+    )
 
 
 # What one answer about a sentence looks like beside its probabilities: the words that decided.

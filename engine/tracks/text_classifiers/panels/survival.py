@@ -166,7 +166,7 @@ class Reach:
 
 def reach_of(levels: pd.DataFrame) -> Reach:
     """How far an arm gets, from its rows of ticket_levels, on all texts or one group."""
-    rows = levels.sort_values("sparsity")
+    rows = levels.sort_values("sparsity", kind="stable")
     good, lost = rows[rows["state"].isin(TICKET)], rows[rows["state"] == LOST]
     if good.empty:
         return Reach(state=LOST if len(lost) else UNJUDGED)
@@ -498,7 +498,9 @@ def _alone(run: Run, choice: Choice, others: Sequence[Run], without: list[str]) 
 
 
 def _tasks_said(table: pd.DataFrame, without: list[str]) -> str:
-    pairs = table[table["task"] != table["and"]].sort_values("shared", ascending=False)
+    pairs = table[table["task"] != table["and"]].sort_values(
+        "shared", ascending=False, kind="stable"
+    )
     row, many = pairs.iloc[0], int(pairs["more than chance"].sum())
     by_chance = chance_said(row["by chance"], row["chance high"], row["more than chance"])
     shared = phrasing.percent(round(row["shared"], 3))
