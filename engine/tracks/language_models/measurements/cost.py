@@ -80,9 +80,11 @@ def _cost_of_arm(context: PromptContext, shard: Shard) -> pd.DataFrame:
     """The row of what stands in the dense model's place, and packed_bytes: the same where zeros are
     left out. There is no masked model to agree with."""
     with context.applied(shard) as lm:
-        stored, packed = context.arms[shard.arm].bytes(lm)
+        arm = context.arms[shard.arm]
+        stored, packed = arm.bytes(lm)
         row: dict[str, Any] = {"parameters": lm.n_parameters, "bytes": stored}
-        row |= {"packed_bytes": packed, **_latency(context, lm)}
+        times = _latency(context, lm) if arm.is_timed else latency_row(*np.full((2, 1), math.nan))
+        row |= {"packed_bytes": packed, **times}
     nothing = {"max_logit_difference": math.nan, "greedy_equal": None, "agrees": None}
     return pd.DataFrame([row | nothing])
 

@@ -21,6 +21,7 @@ from engine.report.schema import hovers, readable
 from engine.report.tracks import Chance, Measure, track_of
 from engine.store.runs import Run, where
 from engine.tracks.language_models import words as own
+from engine.tracks.language_models.arms import untimed
 from engine.tracks.language_models.evidence import LEVEL, differences, per_cent, rank_p, ranks
 from engine.tracks.language_models.request import CONTROLLED, SEARCH
 
@@ -284,10 +285,7 @@ def by_bytes(run: Run, choice: Choice) -> Panel:
 
 def by_time(run: Run, choice: Choice) -> Panel:
     """The same against measured time."""
-    note = (
-        f"Time: measured in turn with the dense model, median of paired ratios. {own.ROUNDED}"
-        f" {own.ZEROS}"
-    )
+    note = "Time: measured in turn with the dense model, median of paired ratios."
     return _weighed(run, choice, "time", "In the same time", note)
 
 
@@ -296,6 +294,10 @@ def _weighed(run: Run, choice: Choice, what: str, start: str, note: str) -> Pane
     harm = lookup.reading(run, choice).harm.of(words.axis_name(choice.measured))
     key, question = f"by_{what}", f"{start}, what does each method cost in {harm}?"
     table = sizes(run, choice)
+    if what == "time":
+        if why := untimed(lookup.variant_of(run, choice)):
+            return nothing(key, question, f"{phrasing.sentence(why)}.")
+        table = table[[not untimed(row) for row in table.to_dict("records")]]
     if len(table) < 2:
         return nothing(
             key,
