@@ -183,8 +183,8 @@ def rounded(name, norm, reader):
 
 @pytest.mark.parametrize("case", ROUNDED, ids=[name for name, *_ in ROUNDED])
 def test_a_right_cut_is_taken_and_one_weight_off_is_not_whatever_the_rounding(case):
-    """By 1 %: rounding moves the logits of the right cut by as much, and by more than 1e-5 of the
-    largest."""
+    """By 1 %: rounding, which is another one on every processor, moves the logits of the right cut
+    by half as much or more, and by more than 1e-5 of the largest."""
     lm, compare = rounded(*case)
     right = cut(lm, MASK)
     found = compare(lm, MASK, PROMPTS, other=right)
@@ -192,7 +192,7 @@ def test_a_right_cut_is_taken_and_one_weight_off_is_not_whatever_the_rounding(ca
     weight = lm.adapter.output_projection(right.model, 1).weight.data.view(-1)
     weight[weight.abs().argsort()[len(weight) // 2]] *= 1.01
     off = compare(lm, MASK, PROMPTS, other=right)
-    assert off.max_logit_difference <= off.tolerance and not off.holds
+    assert off.max_logit_difference <= 2 * off.tolerance and not off.holds
 
 
 @pytest.mark.parametrize("case", ROUNDED, ids=[name for name, *_ in ROUNDED])
