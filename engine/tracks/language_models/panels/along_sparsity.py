@@ -21,7 +21,6 @@ from engine.report.schema import hovers, readable
 from engine.report.tracks import Chance, Measure, track_of
 from engine.store.runs import Run, where
 from engine.tracks.language_models import words as own
-from engine.tracks.language_models.arms import untimed
 from engine.tracks.language_models.evidence import LEVEL, differences, per_cent, rank_p, ranks
 from engine.tracks.language_models.request import CONTROLLED, SEARCH
 
@@ -294,6 +293,7 @@ def _weighed(run: Run, choice: Choice, what: str, start: str, note: str) -> Pane
     harm = lookup.reading(run, choice).harm.of(words.axis_name(choice.measured))
     key, question = f"by_{what}", f"{start}, what does each method cost in {harm}?"
     table = sizes(run, choice)
+    untimed = track_of(run).ways.untimed
     if what == "time":
         if why := untimed(lookup.variant_of(run, choice)):
             return nothing(key, question, f"{phrasing.sentence(why)}.")
