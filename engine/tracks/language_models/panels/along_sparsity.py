@@ -284,10 +284,7 @@ def by_bytes(run: Run, choice: Choice) -> Panel:
 
 def by_time(run: Run, choice: Choice) -> Panel:
     """The same against measured time."""
-    note = (
-        f"Time: measured in turn with the dense model, median of paired ratios. {own.ROUNDED}"
-        f" {own.ZEROS}"
-    )
+    note = "Time: measured in turn with the dense model, median of paired ratios."
     return _weighed(run, choice, "time", "In the same time", note)
 
 
@@ -296,6 +293,11 @@ def _weighed(run: Run, choice: Choice, what: str, start: str, note: str) -> Pane
     harm = lookup.reading(run, choice).harm.of(words.axis_name(choice.measured))
     key, question = f"by_{what}", f"{start}, what does each method cost in {harm}?"
     table = sizes(run, choice)
+    untimed = track_of(run).ways.untimed
+    if what == "time":
+        if why := untimed(lookup.variant_of(run, choice)):
+            return nothing(key, question, f"{phrasing.sentence(why)}.")
+        table = table[[not untimed(row) for row in table.to_dict("records")]]
     if len(table) < 2:
         return nothing(
             key,
