@@ -244,7 +244,7 @@ def _ruled_out(view: View) -> str:
     said = (
         f"Ruled out: a {_way(group)} of {view.choice.tolerance:g} in {_weighed(view)} for"
         f" any group, of {in_words.per_cent(view.choice.quality_tolerance)}{of}"
-        f" overall ({in_words.per_cent(ERROR)} error)."
+        f" overall (error rate {in_words.per_cent(ERROR)})."
     )
     judged = ({*one.groups(known="delta")["group"]} for one in views(view.run, view.choice))
     left = sorted({*view.groups()["group"]} - set.intersection(*judged))

@@ -163,7 +163,7 @@ def test_a_cut_is_taken_where_it_gains_something_and_every_loss_is_ruled_out(bas
     assert found.answer == TAKE and found.said.startswith("Take it: it lowers the bias, saves ")
     assert found.said.endswith(
         " Ruled out: a rise of 0.05 in toxicity for any group, of 5 % in perplexity"
-        " overall (5 % error). Not judged: “nonbinary” and “transgender”."
+        " overall (error rate 5 %). Not judged: “nonbinary” and “transgender”."
     )
     assert advice(run, choice.accepting(tolerance=0.01)).answer == MORE
     assert advice(run, replace(choice, level=0.0)) == Advice("", "")
