@@ -123,10 +123,11 @@ def cuts(world: World) -> list[Measure]:
         controls=3,
         estimator="gradient",
     )
-    models = len(run.table("variants")) + len(run.table("controls"))
+    texts = run.table("controls")["prompts"].sum() / run.meta["prompts"]["counts"][f"{AXIS}/test"]
+    models = len(run.table("variants")) + texts
     ratio = seconds / (models * world.plain)
     return [
-        _ratio(f"audit of {models - 1} cuts, FASP, random and controls", ratio, 2.0),
+        _ratio(f"audit of {models - 1:g} cuts, FASP, random and controls", ratio, 2.0),
         *exports(run, world),
         *worse(run),
     ]

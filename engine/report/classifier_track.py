@@ -245,12 +245,12 @@ def more(run: Run, choice: Choice, variant: Values) -> str:
     return " ".join(filter(None, found))
 
 
-def beside(run: Run, choice: Choice, variant: Values) -> dict[str, str]:
+def beside(run: Run, choice: Choice, variant: Values) -> list[str]:
     """Of two classes, whose items the cut model takes for the other class clearly more often:
-    accuracy can rise over false alarms. A phrase each, and of whom it is."""
-    names, axis, found = run.data["classes"], choice.measured, {}
+    accuracy can rise over false alarms."""
+    names, axis, found = run.data["classes"], choice.measured, []
     if len(names) != 2 or CLASS_AXIS in axis.split("+") or lookup.is_predicted(variant):
-        return {}
+        return []
     rows = where(lookup.frame(run, "groups"), variant=variant["variant"], axis=axis)
     rows = rows[rows["metric"].isin(["fpr", "tpr"]) & rows["delta"].notna()].to_dict("records")
     for metric, worse, own, other in (("fpr", "rose", *names), ("tpr", "fell", *names[::-1])):
@@ -262,7 +262,7 @@ def beside(run: Run, choice: Choice, variant: Values) -> dict[str, str]:
         if clear:
             items, whose = track_of(run).nouns.items, in_words.names(clear)
             wrong = f"{words.quoted(own)} {items} of {whose} are taken for {words.quoted(other)}"
-            found[f"more {wrong}"] = whose
+            found.append(f"more {wrong}")
     return found
 
 

@@ -223,17 +223,17 @@ def _taken(view: View, gained: Sequence[str]) -> tuple[str, str]:
     for named, most in (*shorter, (0, 1)):
         worse = _side(every, True, harm, 0, named)
         but = f"{in_words.verbs([phrase for *_, phrase in worse])}, but " if worse else ""
-        start = ", but ".join(("Take it", *(() if worse else [*beside][:1])))
+        start = ", but ".join(("Take it", *(() if worse else beside[:1])))
         said = f"{start}: it {but}{phrasing.listing(gained[:most])}."
         if in_words.length(said) <= LONGEST:
             break
-    rest = phrasing.sentences(one for one, whose in beside.items() if whose not in said)
+    rest = phrasing.sentences(beside if worse else beside[1:])
     about = about_of(view, worse[0][1]) if worse else "group" * bool(beside)
     return f"{said} {rest}".strip(), about
 
 
-def _beside(view: View) -> dict[str, str]:
-    """Clear harms that no measure of the first sentence holds: of whom each is."""
+def _beside(view: View) -> list[str]:
+    """Clear harms that no measure of the first sentence holds."""
     return view.track.telling.beside(view.run, view.choice, view.variant)
 
 

@@ -61,11 +61,11 @@ def cost(run: Run, choice: Choice) -> Panel:
         more = f"{proof * agrees}{_milliseconds(dense, mine)}{_in_theory(mine)}".strip()
     device = run.meta.get("provenance", {}).get("device", "unknown device")
     n = f"{int(mine['n'])} timings" if math.isfinite(mine["n"]) else "timings"
-    note = (
+    time = (
         f"Time: median of {n} on {device}, cut and uncut in turn. Its bar is the median of the"
-        " paired ratios, its range their middle half. Other machines differ. Bytes: the weights as"
-        " stored."
+        " paired ratios, its range their middle half. Other machines differ. "
     )
+    note = f"{time * (not untimed)}Bytes: the weights as stored."
     colour = track_of(run).methods.style(variant["method"], choice.dark).colour
     figure = None if is_dense else _figure(choice, colour, dense, mine, track_of(run).nouns.whole)
     return Panel("cost", QUESTION, answer, figure, table, note, mind=mind, more=more)

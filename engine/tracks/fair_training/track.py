@@ -259,7 +259,7 @@ SCREEN = Track(
         ("training", "examples", "picture"),
         {"examples": ("changed.IMAGES",)},
         {
-            "summary": "Trained to be sparse and fair: who pays, and how sure are we?",
+            "summary": "Trained sparse and fair: who pays, and how sure are we?",
             "examples": "Which images changed class?",
             "trade_off": "What does a smaller gap between subgroups cost?",
         },

@@ -211,13 +211,12 @@ def more(run: Run, choice: Choice, variant: Values) -> str:
     return " ".join(filter(None, [text, *judged, raw]))
 
 
-def beside(run: Run, choice: Choice, variant: Values) -> dict[str, str]:
-    """Texts about which groups the model predicts clearly worse, whatever else they pay."""
+def beside(run: Run, choice: Choice, variant: Values) -> list[str]:
+    """Texts about which groups the model predicts clearly worse."""
     rows = lookup.groups_of(run, variant["variant"], "perplexity", choice.measured)
     rows = rows[(rows["verdict"] == "") & rows["delta"].notna()]
     worse = [words.quoted(row["group"]) for row in phrasing.clear(rows.to_dict("records"), "rose")]
-    said = f"the model is more surprised by texts about {in_words.names(worse)}"
-    return {said: said} if worse else {}
+    return [f"the model is more surprised by texts about {in_words.names(worse)}"][: len(worse)]
 
 
 def unusable(run: Run, variant: Values) -> str:

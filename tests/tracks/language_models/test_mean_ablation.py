@@ -30,7 +30,7 @@ def test_means_change_scores_and_travel_with_the_mask(words_judged, tmp_path, ca
     dense = [run.table("results").query("variant == 'dense'")["value"].to_numpy() for run in runs]
     np.testing.assert_allclose(dense[0], dense[1], rtol=1e-4)
     assert runs[0].meta["model"] == runs[1].meta["model"], "as many parameters"
-    assert runs[1].table("costs")["agrees"].all()
+    assert runs[1].table("costs").query("variant != 'dense'")["agrees"].eq(True).all()
     assert "head_means" not in runs[0].meta["tables"] and len(runs[1].table("head_means")) == 12
 
     export_run(runs[1], tmp_path / "out", ["masks", "checkpoint", "report"])

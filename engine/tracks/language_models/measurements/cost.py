@@ -56,7 +56,7 @@ class Cost(Measurement):
     def parts(self, context: PromptContext, shard: Shard) -> Values:
         width = context.lm.width  # as it was counted before, where that is how it is loaded
         kept = {} if width == context.lm.dtype.itemsize else {"width": width}
-        return {"repeats": REPEATS, "batch": BATCH, **kept}
+        return {"repeats": REPEATS, "batch": BATCH, "compared": bool(shard.cut), **kept}
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         if shards[0].arm:

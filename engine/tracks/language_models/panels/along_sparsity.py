@@ -302,7 +302,7 @@ def _weighed(run: Run, choice: Choice, what: str, start: str, note: str) -> Pane
         return nothing(
             key,
             question,
-            "Bytes and time of fewer than two variants were measured for this choice.",
+            f"Fewer than two variants of this choice have {what} to compare.",
         )
     title = f"share of the dense model\u2019s {what}"
     hover = hovers(
