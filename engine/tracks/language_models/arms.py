@@ -65,10 +65,6 @@ class Made:
     def reached(self, lm: LanguageModel) -> float:
         return self.method.reached(lm, self.level)
 
-    @property
-    def is_timed(self) -> bool:
-        return self.method.saves == "layers"
-
 
 @dataclass(frozen=True)
 class Other:
@@ -107,10 +103,6 @@ class Other:
     def reached(self, lm: LanguageModel) -> float:
         """NaN: its level is what it saves."""
         return math.nan
-
-    @property
-    def is_timed(self) -> bool:
-        return True
 
 
 def arms_of(plan: PromptPlan) -> Mapping[str, contexts.Arm]:

@@ -71,10 +71,6 @@ class Arm(Protocol):
         """The share that its level comes to on the dense model; NaN where the level is what it
         saves."""
 
-    @property
-    def is_timed(self) -> bool:
-        """Whether its passes are those that it would take where it is used."""
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -132,8 +128,6 @@ class PromptContext(MeasurementContext):
     """What may stand in the dense model's place, by id."""
     _stands: dict[str, LanguageModel] = field(default_factory=dict, init=False, repr=False)
     """The one of them that is loaded now: they take turns."""
-    read: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
-    """Last hidden states of the dense model on batches of the text, read once for all variants."""
 
     @property
     def device(self) -> Any:

@@ -30,7 +30,7 @@ def corpus_tokens(lm: LanguageModel, text: str) -> list[int]:
 
 def token_nll(logits: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
     """Negative log-likelihood in nats of ids[:, 1:], in float32. logits [b, t, v], ids [b, t] ->
-    [b, t-1]. Text by text: the whole, turned about, takes several times as long."""
+    [b, t-1]. Text by text, where the logits of a token lie side by side."""
     rows = zip(logits, ids, strict=True)
     return torch.stack(
         [cross_entropy(row[:-1].float(), own[1:], reduction="none") for row, own in rows]

@@ -39,8 +39,6 @@ take longer than its texts."""
 LARGE = 50_000_000
 """Parameters of a large model."""
 PROBES = 4
-APART = {"max_logit_difference": math.nan, "greedy_equal": None, "agrees": None}
-"""Of a model without a cut: there is nothing to agree with."""
 
 
 class Cost(Measurement):
@@ -56,24 +54,22 @@ class Cost(Measurement):
     def parts(self, context: PromptContext, shard: Shard) -> Values:
         width = context.lm.width  # as it was counted before, where that is how it is loaded
         kept = {} if width == context.lm.dtype.itemsize else {"width": width}
-        return {"repeats": REPEATS, "batch": BATCH, "compared": bool(shard.cut), **kept}
+        return {"repeats": REPEATS, "batch": BATCH, **kept}
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         if shards[0].arm:
             return [_cost_of_arm(context, shards[0])] * len(shards)
         small = cut(context.lm, context.mask(shards[0].cut))
-        row: dict[str, Any] = {"parameters": small.n_parameters, "bytes": bytes_of(small)}
-        row |= {**_latency(context, small), **APART}
-        if shards[0].cut:
-            texts = context.table["text"].head(PROBES).tolist()
-            found = agree(context.lm, context.mask(shards[0].cut), texts, small)
-            row |= dict(
-                zip(
-                    APART,
-                    (found.max_logit_difference, found.greedy_equal, found.holds),
-                    strict=True,
-                )
-            )
+        texts = context.table["text"].head(PROBES).tolist()
+        agreement = agree(context.lm, context.mask(shards[0].cut), texts, small)
+        row = {
+            "parameters": small.n_parameters,
+            "bytes": bytes_of(small),
+            **_latency(context, small),
+            "max_logit_difference": agreement.max_logit_difference,
+            "greedy_equal": agreement.greedy_equal,
+            "agrees": agreement.holds,
+        }
         return [pd.DataFrame([row])] * len(shards)
 
     def size(self, context: PromptContext, shard: Shard) -> float:
@@ -84,16 +80,11 @@ def _cost_of_arm(context: PromptContext, shard: Shard) -> pd.DataFrame:
     """The row of what stands in the dense model's place, and packed_bytes: the same where zeros are
     left out. There is no masked model to agree with."""
     with context.applied(shard) as lm:
-        arm = context.arms[shard.arm]
-        stored, packed = arm.bytes(lm)
+        stored, packed = context.arms[shard.arm].bytes(lm)
         row: dict[str, Any] = {"parameters": lm.n_parameters, "bytes": stored}
-        times = (
-            _latency(context, lm)
-            if arm.is_timed
-            else dict.fromkeys(latency_row(*np.ones((2, 1))), math.nan)
-        )
-        row |= {"packed_bytes": packed, **times}
-    return pd.DataFrame([row | APART])
+        row |= {"packed_bytes": packed, **_latency(context, lm)}
+    nothing = {"max_logit_difference": math.nan, "greedy_equal": None, "agrees": None}
+    return pd.DataFrame([row | nothing])
 
 
 def bytes_of(lm: LanguageModel) -> int:

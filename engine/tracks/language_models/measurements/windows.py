@@ -188,8 +188,8 @@ class Divergence(_OfText):
         return shard.cut, shard.arm, shard.split
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
-        split, lm, window = shards[0].split, context.lm, context.settings.window
-        tokens = context.tokens[split]
+        tokens = context.tokens[shards[0].split]
+        lm, window = context.lm, context.settings.window
         length = window.length or min(LONGEST, lm.n_positions - len(lm.begin))
         apart = window if window.published else replace(window, length=length, stride=length - 1)
         spans = spans_of(len(tokens), apart, lm.n_positions, lm.begin)
@@ -197,14 +197,10 @@ class Divergence(_OfText):
         for group in same_length(spans, _batch(context, spans)):
             context.hooks.check()
             ids = torch.tensor([span.ids(tokens) for span in group], device=context.lm.device)
-            read = (split, group[0].start, len(group))
-            if (dense := context.read.get(read)) is None:
-                dense = _states(lm, ids)
-                if len(tokens) * dense.shape[-1] <= ROOM:
-                    context.read[read] = dense
+            dense = _logits(lm, ids)
             with context.applied(shards[0]) as changed:
-                other = _logits(changed, _states(changed, ids))
-            rows += _apart(group, _logits(lm, dense), other, kept_in(context, split))
+                other = _logits(changed, ids)
+            rows += _apart(group, dense, other, kept_in(context, shards[0].split))
         table = pd.DataFrame(rows, columns=["window", "kl", "flipped", "tokens"])
         return [table for _ in shards]
 
@@ -215,16 +211,9 @@ def _batch(context: PromptContext, spans: Sequence[Span]) -> int:
 
 
 @torch.no_grad()
-def _states(lm: LanguageModel, ids: torch.Tensor) -> torch.Tensor:
-    """Last hidden states of ids [windows, tokens]: [windows, tokens, hidden]."""
-    return lm.adapter.backbone(lm.model)(input_ids=ids, use_cache=False).last_hidden_state
-
-
-@torch.no_grad()
-def _logits(lm: LanguageModel, states: torch.Tensor) -> torch.Tensor:
-    """Their logits: [windows, tokens, vocabulary] float32."""
-    flat = lm.adapter.logits(lm.model, states.flatten(0, 1), normed=True).float()
-    return flat.unflatten(0, states.shape[:2])
+def _logits(lm: LanguageModel, ids: torch.Tensor) -> torch.Tensor:
+    """ids [windows, tokens] -> [windows, tokens, vocabulary] float32."""
+    return lm.model(input_ids=ids, use_cache=False).logits.float()
 
 
 def _apart(
