@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +13,10 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from engine.core.types import Hooks, Window
-from engine.models.decode import left_pad, prompt_tokens, token_rows
+from engine.models.decode import Batch, left_pad, prompt_tokens, token_rows
 from engine.models.load_language_model import LanguageModel
 from engine.models.runtime import positions_at_once, rows_at_once
+from engine.models.transformer import attached
 from engine.surgery.heads.prefix import CPU_TOKENS, GPU_TOKENS, batches, pad_right
 from engine.tracks.language_models.perplexity import rows_in, same_length, spans_of
 
@@ -56,21 +58,30 @@ def window_nll(
         hooks.inside(done / len(spans))
         done += len(group)
         ids = torch.tensor([span.ids(tokens) for span in group], device=lm.device)
-        nll = _nll_of(lm, ids).cpu().numpy().astype(np.float64)
+        first = min(span.scored for span in group)
+        nll = _nll_of(lm, ids, first).cpu().numpy().astype(np.float64)
         for row, span in zip(nll, group, strict=True):
-            rows += rows_in(row[span.scored - 1 :], span, block)
+            rows += rows_in(row[span.scored - first :], span, block)
     return pd.DataFrame(rows, columns=["window", "nll", "tokens"])
 
 
-def _nll_of(lm: LanguageModel, ids: torch.Tensor) -> torch.Tensor:
-    """`token_nll` of ids [b, t]; a few positions at a time where all their logits are more than may
-    be held."""
+def _nll_of(lm: LanguageModel, ids: torch.Tensor, first: int) -> torch.Tensor:
+    """`token_nll` of ids[:, first:], ids [b, t]; a few positions at a time where all their logits
+    are more than may be held."""
     step = positions_at_once(lm)
     if ids.shape[1] <= step:
-        return token_nll(lm.model(input_ids=ids, use_cache=False).logits, ids)
+        return token_nll(lm.model(input_ids=ids, use_cache=False).logits, ids)[:, first - 1 :]
     hidden = lm.adapter.backbone(lm.model)(input_ids=ids, use_cache=False).last_hidden_state
+    return _nll_behind(lm, hidden, ids, first, step)
+
+
+def _nll_behind(
+    lm: LanguageModel, hidden: torch.Tensor, ids: torch.Tensor, first: int, step: int
+) -> torch.Tensor:
+    """`token_nll` of ids[:, first:] by the last norm's output [b, t, hidden], `step` positions at a
+    time."""
     parts = []
-    for at in range(0, ids.shape[1] - 1, step):
+    for at in range(first - 1, ids.shape[1] - 1, step):
         end = min(at + step, ids.shape[1] - 1)
         logits = lm.adapter.logits(lm.model, hidden[:, at:end].flatten(0, 1), normed=True).float()
         wanted = ids[:, at + 1 : end + 1]
@@ -105,11 +116,52 @@ def prompt_nll(
             position_ids=batch.positions,
             use_cache=False,
         ).logits
-        scored = batch.mask[:, :-1] * batch.mask[:, 1:]
-        scored = scored * own_tokens(batch.mask, *map(len, lm.turn))
-        nll = (token_nll(logits, batch.ids) * scored).sum(1)
-        out[places, 0], out[places, 1] = nll.cpu().numpy(), scored.sum(1).cpu().numpy()
-    return pd.DataFrame({"nll": out[:, 0], "tokens": out[:, 1].astype(int)})
+        out[places] = _summed(lm, batch, token_nll(logits, batch.ids))
+    return _prompts(out)
+
+
+def _summed(lm: LanguageModel, batch: Batch, nll: torch.Tensor) -> np.ndarray:
+    """Of every prompt the sum of its own tokens' `nll` [b, t-1], and how many these are, [b, 2]."""
+    scored = batch.mask[:, :-1] * batch.mask[:, 1:]
+    scored = scored * own_tokens(batch.mask, *map(len, lm.turn))
+    return torch.stack([(nll * scored).sum(1), scored.sum(1)], dim=1).cpu().numpy()
+
+
+def _prompts(found: np.ndarray) -> pd.DataFrame:
+    return pd.DataFrame({"nll": found[:, 0], "tokens": found[:, 1].astype(int)})
+
+
+class InPassing:
+    """`prompt_nll` of prompts that a model reads anyway, to draw texts on them: of those that are
+    `wanted`, [prompts] bool. Within `of`, `batch` is told which prompts are read together."""
+
+    def __init__(self, wanted: np.ndarray) -> None:
+        self.wanted, self.found = wanted, np.zeros((len(wanted), 2))
+        self.places: Sequence[int] = ()
+
+    def batch(self, places: Sequence[int]) -> None:
+        self.places = places
+
+    def table(self, span: slice) -> pd.DataFrame:
+        """Columns nll and tokens of some of them."""
+        return _prompts(self.found[span])
+
+    @contextmanager
+    def of(self, lm: LanguageModel, prompts: Sequence[Sequence[int]]) -> Iterator[None]:
+        """Within it, what the model's last norm gives for whole prompts, token ids, is scored."""
+
+        def score(module: Any, args: Any, out: Any) -> None:
+            rows = [at for at, place in enumerate(self.places) if self.wanted[place]]
+            if out.last_hidden_state.shape[1] == 1 or not rows:  # a token that was drawn
+                return
+            mine = [self.places[at] for at in rows]
+            padded = left_pad([prompts[at] for at in mine], lm.device)
+            hidden = out.last_hidden_state[rows, -padded.ids.shape[1] :]
+            step = max(1, positions_at_once(lm) // len(rows))
+            self.found[mine] = _summed(lm, padded, _nll_behind(lm, hidden, padded.ids, 1, step))
+
+        with attached([lm.adapter.backbone(lm.model).register_forward_hook(score)]):
+            yield
 
 
 def own_tokens(mask: torch.Tensor, before: int, behind: int) -> torch.Tensor:

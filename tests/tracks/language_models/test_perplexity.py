@@ -130,6 +130,20 @@ def test_prompt_nll_of_a_padded_batch_equals_each_prompt_alone():
     assert together["tokens"].tolist() == [2, 1, 4]
 
 
+@pytest.mark.parametrize("cut", [(), (1, 2)])
+def test_prompts_scored_while_texts_are_drawn_on_them_are_as_those_scored_alone(
+    cut, tmp_path, words_judged
+):
+    plan = validate(world_request(tmp_path))
+    alone, beside = context_of(plan), context_of(plan)
+    wanted = [Shard("prompt_nll", cut, axis, "test") for axis in plan.request.axes]
+    beside.beside = frozenset(wanted)
+    beside.fetch([replace(one, kind="verdicts", seed=seed) for one in wanted for seed in (0, 1)])
+    assert all(map(beside.kept, wanted)) and not any(map(alone.kept, wanted))
+    for one, other in zip(beside.fetch(wanted), alone.fetch(wanted), strict=True):
+        pd.testing.assert_frame_equal(one, other, rtol=1e-5)
+
+
 def test_two_texts_serve_validation_and_test(tmp_path, words_judged):
     request = world_request(tmp_path)
     other = tmp_path / "valid.txt"

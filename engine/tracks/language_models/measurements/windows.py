@@ -196,24 +196,29 @@ class Divergence(_OfText):
         rows: list[tuple[int, float, int, int]] = []
         for group in same_length(spans, _batch(context, spans)):
             context.hooks.check()
-            ids = torch.tensor([span.ids(tokens) for span in group], device=context.lm.device)
-            dense = _logits(lm, ids)
-            with context.applied(shards[0]) as changed:
-                other = _logits(changed, ids)
+            ids = torch.tensor([span.ids(tokens) for span in group], device=lm.device)
+            dense = self._dense(context, (shards[0].split, group[0].start), ids)
+            with context.applied(shards[0]) as changed, torch.no_grad():
+                other = changed.model(input_ids=ids, use_cache=False).logits.float()
             rows += _apart(group, dense, other, kept_in(context, shards[0].split))
         table = pd.DataFrame(rows, columns=["window", "kl", "flipped", "tokens"])
         return [table for _ in shards]
+
+    @torch.no_grad()
+    def _dense(self, context: PromptContext, at: Hashable, ids: torch.Tensor) -> torch.Tensor:
+        """The dense model's logits of ids [windows, tokens], [windows, tokens, vocabulary] float32.
+        Its last hidden states are kept: every variant is set against them."""
+        model, adapter = context.lm.model, context.lm.adapter
+        if at not in context.hidden:
+            out = adapter.backbone(model)(input_ids=ids, use_cache=False)
+            context.hidden[at] = out.last_hidden_state
+        logits = adapter.logits(model, context.hidden[at].flatten(0, 1), normed=True)
+        return logits.view(*ids.shape, -1).float()
 
 
 def _batch(context: PromptContext, spans: Sequence[Span]) -> int:
     longest = max((span.end - span.start for span in spans), default=1)
     return max(1, min(16, ROOM // (longest * context.lm.vocab_size)))
-
-
-@torch.no_grad()
-def _logits(lm: LanguageModel, ids: torch.Tensor) -> torch.Tensor:
-    """ids [windows, tokens] -> [windows, tokens, vocabulary] float32."""
-    return lm.model(input_ids=ids, use_cache=False).logits.float()
 
 
 def _apart(
