@@ -84,8 +84,9 @@ def _nll_of(lm: LanguageModel, ids: torch.Tensor, first: int) -> torch.Tensor:
 
 
 def _nll_behind(lm: LanguageModel, hidden: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-    """Negative log-likelihoods in nats of ids [n], each behind its own output of the last norm,
-    [n, hidden], float32 [n]; a few at a time, for all their logits may be more than can be held."""
+    """Negative log-likelihoods in nats of ids [n], each behind its own row of `hidden_of`,
+    [n, hidden]: float32 [n]. A few at a time, for all their logits may be more than can be held.
+    """
     step, found = positions_at_once(lm), []
     for part, wanted in zip(hidden.split(step), ids.split(step), strict=True):
         few = zip(logits_of(lm, part).split(FEW), wanted.split(FEW), strict=True)

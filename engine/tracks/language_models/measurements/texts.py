@@ -63,10 +63,10 @@ class Texts(Measurement):
             for shard in shards
             if (one := replace(shard, kind="prompt_nll", seed=0)) in context.beside
             and len(shard.cut) != 1
-            and not context.kept(one)
         }
+        missing = [one for one in prompts if not context.kept(one)]
         wanted = np.zeros(len(table), dtype=bool)
-        for span in prompts.values():
+        for span in prompts.values() if missing else ():
             wanted[span] = True
         passing = InPassing(wanted)
         found = (
@@ -75,9 +75,10 @@ class Texts(Measurement):
             else _drawn(context, table, dense, cuts, passing)
         )
         drawn = dict(zip(cuts, found, strict=True))
-        for one, span in prompts.items():
-            ids = table["prompt_id"][span].reset_index(drop=True)
-            context.keeper.put(context.key(one), pd.concat([ids, passing.table(span)], axis=1))
+        for one in missing:
+            ids = table["prompt_id"][prompts[one]].reset_index(drop=True)
+            scored = passing.table(prompts[one])
+            context.keeper.put(context.key(one), pd.concat([ids, scored], axis=1))
         return [
             _table(context, table, drawn[shard.cut], spans[dense_texts(shard)]) for shard in shards
         ]
