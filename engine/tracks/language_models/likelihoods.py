@@ -115,10 +115,11 @@ class InPassing:
         """prompts: token ids, padded left when they are read."""
 
         def score(module: Any, args: Any, out: Any) -> None:
-            rows = [at for at, place in enumerate(self.places) if self.wanted[place]]
+            places, self.places = self.places, ()  # some families' logits come by another call
+            rows = [at for at, place in enumerate(places) if self.wanted[place]]
             if out.last_hidden_state.shape[1] == 1 or not rows:  # tokens that were drawn
                 return
-            mine = [self.places[at] for at in rows]
+            mine = [places[at] for at in rows]
             batch = left_pad([prompts[at] for at in mine], lm.device)
             scored = batch.mask[:, :-1] * batch.mask[:, 1:]
             scored = scored * own_tokens(batch.mask, *map(len, lm.turn))

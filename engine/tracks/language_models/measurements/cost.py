@@ -39,7 +39,7 @@ take longer than its texts."""
 LARGE = 50_000_000
 """Parameters of a large model."""
 PROBES = 4
-NOTHING = {"max_logit_difference": math.nan, "greedy_equal": None, "agrees": None}
+NOTHING: dict[str, Any] = {"max_logit_difference": math.nan, "greedy_equal": None, "agrees": None}
 """Of the dense model, and of what stands in its place: there is no cut to agree with."""
 
 
@@ -62,8 +62,8 @@ class Cost(Measurement):
         if shards[0].arm:
             return [_cost_of_arm(context, shards[0])] * len(shards)
         small = cut(context.lm, context.mask(shards[0].cut))
-        row = {"parameters": small.n_parameters, "bytes": bytes_of(small)}
-        row |= {**_latency(context, small), **NOTHING}
+        row: dict[str, Any] = {"parameters": small.n_parameters, "bytes": bytes_of(small)}
+        row |= _latency(context, small) | NOTHING
         if shards[0].cut:
             texts = context.table["text"].head(PROBES).tolist()
             agreement = agree(context.lm, context.mask(shards[0].cut), texts, small)

@@ -231,8 +231,10 @@ def _apart(*models: tuple[LanguageModel, torch.Tensor]) -> tuple[np.ndarray, np.
         one, two = (logits[:, :known].log_softmax(-1) for logits in both)
         kl.append((one.exp() * (one - two)).sum(-1).double().clamp(min=0))
         flipped.append(one.argmax(-1) != two.argmax(-1))
-    shape = len(models[0][1]), -1
-    return tuple(torch.cat(found).view(shape).cpu().numpy() for found in (kl, flipped))
+    far, other = (
+        torch.cat(found).view(len(models[0][1]), -1).cpu().numpy() for found in (kl, flipped)
+    )
+    return far, other
 
 
 # What each head hands over on average on a split of the corpus, for mean ablation.
