@@ -128,20 +128,20 @@ def side_by_side(do: Callable[[T], R], over: Sequence[T]) -> list[R]:
         return list(pool.map(do, over))
 
 
-def differences(one: Run, other: Run) -> list[str]:
-    """Names of tables that are not equal to the bit, but for times."""
+def differences(one: Run, other: Run, exact: bool = True) -> list[str]:
+    """Names of tables that are not equal, but for times: to the bit, or within rounding."""
     names = sorted({*one.meta["tables"], *other.meta["tables"]} - TIMES)
     return [
         name
         for name in names
-        if not one.has(name) or not other.has(name) or not _equal(one, other, name)
+        if not one.has(name) or not other.has(name) or not _equal(one, other, name, exact)
     ]
 
 
-def _equal(one: Run, other: Run, name: str) -> bool:
+def _equal(one: Run, other: Run, name: str, exact: bool) -> bool:
     first, second = (_timeless(run.table(name)) for run in (one, other))
     try:
-        pd.testing.assert_frame_equal(first, second, check_exact=True)
+        pd.testing.assert_frame_equal(first, second, check_exact=exact, rtol=1e-4, atol=1e-4)
     except AssertionError:
         return False
     return True

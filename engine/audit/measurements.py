@@ -109,6 +109,10 @@ class MeasurementContext(ABC):
     inside: Callable[[float], None] = staticmethod(lambda share: None)
     """Told how far the measurement under way is, 0 to 1. An executor sets it."""
 
+    beside: frozenset[Any] = frozenset()
+    """All that an executor measures in the same run, if it says so. What one of them finds of
+    another on its way need not be computed again."""
+
     dtype: str = "float32"
     """Number format of the model."""
 

@@ -438,6 +438,7 @@ class Local(Executor):
         bundles = context.bundles(shards)
         sizes = [context.effort(progress.count(bundle)) for bundle in bundles]
         progress.expect(sum(sizes))
+        context.beside = frozenset(shards)
         for bundle, size in zip(bundles, sizes, strict=True):
             context.hooks.check()
             fresh = not all(context.kept(shard) for shard in bundle)

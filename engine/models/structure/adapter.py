@@ -256,9 +256,6 @@ class Decoder(Adapter):
     def backbone(self, model: Any) -> nn.Module:
         """All that lies below the language model's head, final norm included; its call gives
         `last_hidden_state`."""
-        if model.base_model is not model:
-            return model.base_model
-        # Llama 4's text model: its prefix names a part of the whole with pictures.
         return model.get_submodule(self.layout.holder)
 
     def blocks(self, model: Any) -> nn.ModuleList:

@@ -126,6 +126,8 @@ class PromptContext(MeasurementContext):
     """Bias benchmarks that the model is measured on beside its texts."""
     arms: Mapping[str, Arm] = field(default_factory=dict)
     """What may stand in the dense model's place, by id."""
+    hidden: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+    """The dense model's last hidden states of windows of the text, by split and beginning."""
     _stands: dict[str, LanguageModel] = field(default_factory=dict, init=False, repr=False)
     """The one of them that is loaded now: they take turns."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from engine.core.types import Hooks, Window
 from engine.models.decode import left_pad, prompt_tokens, token_rows
 from engine.models.load_language_model import LanguageModel
 from engine.models.runtime import positions_at_once, rows_at_once
+from engine.models.transformer import attached
 from engine.surgery.heads.prefix import CPU_TOKENS, GPU_TOKENS, batches, pad_right
 from engine.tracks.language_models.perplexity import rows_in, same_length, spans_of
 
@@ -56,29 +58,79 @@ def window_nll(
         hooks.inside(done / len(spans))
         done += len(group)
         ids = torch.tensor([span.ids(tokens) for span in group], device=lm.device)
-        nll = _nll_of(lm, ids).cpu().numpy().astype(np.float64)
+        first = min(span.scored for span in group)
+        nll = _nll_of(lm, ids, first).cpu().numpy().astype(np.float64)
         for row, span in zip(nll, group, strict=True):
-            rows += rows_in(row[span.scored - 1 :], span, block)
+            rows += rows_in(row[span.scored - first :], span, block)
     return pd.DataFrame(rows, columns=["window", "nll", "tokens"])
 
 
-def _nll_of(lm: LanguageModel, ids: torch.Tensor) -> torch.Tensor:
-    """`token_nll` of ids [b, t]; a few positions at a time where all their logits are more than may
-    be held."""
-    step = positions_at_once(lm)
-    if ids.shape[1] <= step:
-        return token_nll(lm.model(input_ids=ids, use_cache=False).logits, ids)
-    hidden = lm.adapter.backbone(lm.model)(input_ids=ids, use_cache=False).last_hidden_state
-    parts = []
-    for at in range(0, ids.shape[1] - 1, step):
-        end = min(at + step, ids.shape[1] - 1)
-        logits = lm.adapter.logits(lm.model, hidden[:, at:end].flatten(0, 1), normed=True).float()
-        wanted = ids[:, at + 1 : end + 1]
-        few = zip(logits.split(FEW), wanted.flatten().split(FEW), strict=True)
-        parts.append(
-            torch.cat([cross_entropy(*one, reduction="none") for one in few]).view(wanted.shape)
-        )
-    return torch.cat(parts, dim=1)
+@torch.no_grad()
+def hidden_of(lm: LanguageModel, ids: torch.Tensor) -> torch.Tensor:
+    """What the last norm gives for ids [b, t]: [b, t, hidden]."""
+    return lm.adapter.backbone(lm.model)(input_ids=ids, use_cache=False).last_hidden_state
+
+
+def logits_of(lm: LanguageModel, hidden: torch.Tensor) -> torch.Tensor:
+    """Logits [n, vocabulary] float32 by rows of `hidden_of`, [n, hidden]."""
+    return lm.adapter.logits(lm.model, hidden, normed=True).float()
+
+
+def _nll_of(lm: LanguageModel, ids: torch.Tensor, first: int) -> torch.Tensor:
+    """`token_nll` of ids[:, first:], ids [b, t]."""
+    hidden = hidden_of(lm, ids)
+    nll = _nll_behind(lm, hidden[:, first - 1 : -1].flatten(0, 1), ids[:, first:].flatten())
+    return nll.view(len(ids), -1)
+
+
+def _nll_behind(lm: LanguageModel, hidden: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+    """Negative log-likelihoods in nats of ids [n], each behind its own row of `hidden_of`,
+    [n, hidden]: float32 [n]. A few at a time, for all their logits may be more than can be held.
+    """
+    step, found = positions_at_once(lm), []
+    for part, wanted in zip(hidden.split(step), ids.split(step), strict=True):
+        few = zip(logits_of(lm, part).split(FEW), wanted.split(FEW), strict=True)
+        found += [cross_entropy(*one, reduction="none") for one in few]
+    return torch.cat(found) if found else hidden.new_zeros(0)
+
+
+class InPassing:
+    """How well a model knows the prompts that it reads within `of`: those that are `wanted`,
+    [prompts] bool. `batch` is told which are read together, as `draw_on` tells it."""
+
+    def __init__(self, wanted: np.ndarray) -> None:
+        self.wanted, self.found = wanted, np.zeros((len(wanted), 2))
+        self.places: Sequence[int] = ()
+
+    def batch(self, places: Sequence[int]) -> None:
+        self.places = places
+
+    def table(self, span: slice) -> pd.DataFrame:
+        """Of some prompts: nll (nats) and tokens scored. Of a chat's turn the prompt alone is."""
+        nll, tokens = self.found[span].T
+        return pd.DataFrame({"nll": nll, "tokens": tokens.astype(int)})
+
+    @contextmanager
+    def of(self, lm: LanguageModel, prompts: Sequence[Sequence[int]]) -> Iterator[None]:
+        """prompts: token ids, padded left when they are read."""
+
+        def score(module: Any, args: Any, out: Any) -> None:
+            places, self.places = self.places, ()  # some families' logits come by another call
+            rows = [at for at, place in enumerate(places) if self.wanted[place]]
+            if out.last_hidden_state.shape[1] == 1 or not rows:  # tokens that were drawn
+                return
+            mine = [places[at] for at in rows]
+            batch = left_pad([prompts[at] for at in mine], lm.device)
+            scored = batch.mask[:, :-1] * batch.mask[:, 1:]
+            scored = scored * own_tokens(batch.mask, *map(len, lm.turn))
+            at, place = scored.nonzero(as_tuple=True)
+            hidden = out.last_hidden_state[rows, -batch.ids.shape[1] :]
+            nll = _nll_behind(lm, hidden[at, place], batch.ids[at, place + 1])
+            sums = torch.zeros(len(rows), device=nll.device).index_add(0, at, nll)
+            self.found[mine] = torch.stack([sums, scored.sum(1)], dim=1).cpu().numpy()
+
+        with attached([lm.adapter.backbone(lm.model).register_forward_hook(score)]):
+            yield
 
 
 @torch.no_grad()
@@ -89,27 +141,25 @@ def prompt_nll(
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
     batch_size: int = 256,
 ) -> pd.DataFrame:
-    """How well the model knows each prompt: nll (nats) and tokens scored, one row per text, in the
-    order given. Of a chat's turn the prompt alone is scored."""
+    """How well the model knows each prompt: one row per text, in the order given, with the columns
+    of `InPassing.table`."""
     rows = prompt_tokens(lm, texts, limit)
     order = sorted(range(len(rows)), key=lambda at: (len(rows[at]), at))
-    out = np.zeros((len(rows), 2))
     size = rows_at_once(lm, batch_size, max(map(len, rows), default=1))
-    for at in range(0, len(order), size):
-        hooks.check()
-        places = order[at : at + size]
-        batch = left_pad([rows[place] for place in places], lm.device)
-        logits = lm.model(
-            input_ids=batch.ids,
-            attention_mask=batch.mask,
-            position_ids=batch.positions,
-            use_cache=False,
-        ).logits
-        scored = batch.mask[:, :-1] * batch.mask[:, 1:]
-        scored = scored * own_tokens(batch.mask, *map(len, lm.turn))
-        nll = (token_nll(logits, batch.ids) * scored).sum(1)
-        out[places, 0], out[places, 1] = nll.cpu().numpy(), scored.sum(1).cpu().numpy()
-    return pd.DataFrame({"nll": out[:, 0], "tokens": out[:, 1].astype(int)})
+    passing = InPassing(np.ones(len(rows), dtype=bool))
+    with passing.of(lm, rows):
+        for at in range(0, len(order), size):
+            hooks.check()
+            passing.batch(order[at : at + size])
+            batch = left_pad([rows[place] for place in passing.places], lm.device)
+            lm.model(
+                input_ids=batch.ids,
+                attention_mask=batch.mask,
+                position_ids=batch.positions,
+                use_cache=False,
+                logits_to_keep=1,
+            )
+    return passing.table(slice(None))
 
 
 def own_tokens(mask: torch.Tensor, before: int, behind: int) -> torch.Tensor:

@@ -19,7 +19,7 @@ from engine.models import runtime
 from engine.models.decode import prompt_tokens
 from engine.models.load_language_model import load_language_model
 from engine.tracks.language_models.context import Shard
-from engine.tracks.language_models.likelihoods import prompt_nll, window_nll
+from engine.tracks.language_models.likelihoods import prompt_nll, token_nll, window_nll
 from engine.tracks.language_models.opening import context_of
 from engine.tracks.language_models.perplexity import (
     block_of,
@@ -29,7 +29,7 @@ from engine.tracks.language_models.perplexity import (
 )
 from engine.tracks.language_models.request import _length_faults, validate
 from tests.models.folders import copied
-from tests.tiny import text, tiny_model
+from tests.tiny import DECODERS, TINY, text, tiny_language_model, tiny_model
 from tests.tracks.language_models.worlds import world_request
 
 
@@ -120,14 +120,33 @@ def test_batching_changes_nothing():
     assert np.allclose(one["nll"], many["nll"], rtol=1e-5)
 
 
-def test_prompt_nll_of_a_padded_batch_equals_each_prompt_alone():
-    lm = tiny_model("gpt2")
+@pytest.mark.parametrize("name", [*TINY, *DECODERS])
+def test_texts_and_padded_prompts_are_as_likely_as_the_whole_model_says_of_each_alone(name):
+    lm = tiny_language_model(name)
     prompts = [text(1, 2, 3), text(4, 5), text(6, 7, 8, 9, 10)]
+    rows = prompt_tokens(lm, prompts, 22)
+    ids = [torch.tensor([row]) for row in rows]
+    with torch.no_grad():
+        alone = [float(token_nll(lm.model(input_ids=one).logits, one).sum()) for one in ids]
     together = prompt_nll(lm, prompts, 22)
-    for at, prompt in enumerate(prompts):
-        alone = prompt_nll(lm, [prompt], 22)
-        assert together["nll"][at] == pytest.approx(alone["nll"][0], rel=1e-5)
-    assert together["tokens"].tolist() == [2, 1, 4]
+    assert together["nll"].to_numpy() == pytest.approx(alone, rel=1e-4)
+    assert together["tokens"].tolist() == [len(row) - 1 for row in rows]
+    read = window_nll(lm, rows[2][len(lm.begin) :], Window(20))
+    assert read["nll"].sum() == pytest.approx(alone[2], rel=1e-4)
+
+
+@pytest.mark.parametrize("cut", [(), (1, 2)])
+def test_prompts_scored_while_texts_are_drawn_on_them_are_as_those_scored_alone(
+    cut, tmp_path, words_judged
+):
+    plan = validate(world_request(tmp_path))
+    alone, beside = context_of(plan), context_of(plan)
+    wanted = [Shard("prompt_nll", cut, axis, "test") for axis in plan.request.axes]
+    beside.beside = frozenset(wanted)
+    beside.fetch([replace(one, kind="verdicts", seed=seed) for one in wanted for seed in (0, 1)])
+    assert all(map(beside.kept, wanted)) and not any(map(alone.kept, wanted))
+    for one, other in zip(beside.fetch(wanted), alone.fetch(wanted), strict=True):
+        pd.testing.assert_frame_equal(one, other, rtol=1e-5)
 
 
 def test_two_texts_serve_validation_and_test(tmp_path, words_judged):

@@ -26,6 +26,7 @@ from engine.tracks.language_models.context import (
     Shard,
     per_prompt,
 )
+from engine.tracks.language_models.likelihoods import InPassing
 
 
 class Texts(Measurement):
@@ -52,17 +53,32 @@ class Texts(Measurement):
         parts = [context.rows(one.axis, one.split).assign(seed=one.seed) for one in dense]
         table = pd.concat(parts, ignore_index=True)
         cuts = list(dict.fromkeys(shard.cut for shard in shards))
-        found = (
-            [_drawn_by_arm(context, table, shards[0])]
-            if shards[0].arm
-            else _drawn(context, table, dense, cuts)
-        )
-        drawn = dict(zip(cuts, found, strict=True))
         ends = np.cumsum([len(part) for part in parts]).tolist()
         spans = {
             one: slice(end - len(part), end)
             for one, part, end in zip(dense, parts, ends, strict=True)
         }
+        prompts = {  # asked beside, and read here in passing
+            one: spans[dense_texts(shard)]
+            for shard in shards
+            if (one := replace(shard, kind="prompt_nll", seed=0)) in context.beside
+            and len(shard.cut) != 1
+        }
+        missing = [one for one in prompts if not context.kept(one)]
+        wanted = np.zeros(len(table), dtype=bool)
+        for span in prompts.values() if missing else ():
+            wanted[span] = True
+        passing = InPassing(wanted)
+        found = (
+            [_drawn_by_arm(context, table, shards[0], passing)]
+            if shards[0].arm
+            else _drawn(context, table, dense, cuts, passing)
+        )
+        drawn = dict(zip(cuts, found, strict=True))
+        for one in missing:
+            ids = table["prompt_id"][prompts[one]].reset_index(drop=True)
+            scored = passing.table(prompts[one])
+            context.keeper.put(context.key(one), pd.concat([ids, scored], axis=1))
         return [
             _table(context, table, drawn[shard.cut], spans[dense_texts(shard)]) for shard in shards
         ]
@@ -76,6 +92,7 @@ def _drawn(
     table: pd.DataFrame,
     dense: Sequence[Shard],
     cuts: Sequence[tuple[int, ...]],
+    passing: InPassing,
 ) -> list[list[list[int]]]:
     """New tokens of every text under each cut; of single heads from the dense model's, where these
     are finished."""
@@ -92,9 +109,9 @@ def _drawn(
                 raise
     found = []
     for at, mask in enumerate(masks):
-        with masked(lm, mask):
+        with masked(lm, mask), passing.of(lm, begun.prompts):
             mine = context.telling.within(at / len(cuts), 1 / len(cuts))
-            found.append(draw_on(lm, begun, decoding, mine)[0])
+            found.append(draw_on(lm, begun, decoding, mine, batch=passing.batch)[0])
     return found
 
 
@@ -110,11 +127,15 @@ def _drafts(context: PromptContext, dense: Sequence[Shard]) -> list[list[int]]:
     return [list(map(int, ids)) for ids in found]
 
 
-def _drawn_by_arm(context: PromptContext, table: pd.DataFrame, shard: Shard) -> list[list[int]]:
+def _drawn_by_arm(
+    context: PromptContext, table: pd.DataFrame, shard: Shard, passing: InPassing
+) -> list[list[int]]:
     """New tokens of every text by what stands in the dense model's place, under the same noise."""
     decoding = context.settings.decoding
     with context.applied(shard) as lm:
-        return draw_on(lm, _begun(lm, table, decoding), decoding, context.telling)[0]
+        begun = _begun(lm, table, decoding)
+        with passing.of(lm, begun.prompts):
+            return draw_on(lm, begun, decoding, context.telling, batch=passing.batch)[0]
 
 
 def _begun(lm: LanguageModel, table: pd.DataFrame, decoding: Decoding) -> Begun:

@@ -12,10 +12,17 @@ import torch
 from engine.core.errors import PruneAuditError
 from engine.core.types import Values, Window
 from engine.models.load_language_model import LanguageModel
+from engine.models.runtime import positions_at_once, rows_at_once
 from engine.surgery.heads.mask import gated, head_means, means_table
 from engine.surgery.heads.prefix import row_gradients, row_logps
 from engine.tracks.language_models.context import Measurement, PromptContext, Shard
-from engine.tracks.language_models.likelihoods import prompt_nll, token_nll, window_nll
+from engine.tracks.language_models.likelihoods import (
+    hidden_of,
+    logits_of,
+    prompt_nll,
+    token_nll,
+    window_nll,
+)
 from engine.tracks.language_models.perplexity import (
     LONGEST,
     Span,
@@ -167,10 +174,6 @@ class WindowGradients(_OfText):
 # perplexity.
 
 
-ROOM = 1 << 26
-"""About so many logits of one model at once."""
-
-
 class Divergence(_OfText):
     """Columns: window (its first token, or that of a block of them), kl, flipped, tokens (scored).
     kl: nats, Σ over its scored tokens of KL(dense ‖ variant); flipped: how many of them have
@@ -193,44 +196,45 @@ class Divergence(_OfText):
         length = window.length or min(LONGEST, lm.n_positions - len(lm.begin))
         apart = window if window.published else replace(window, length=length, stride=length - 1)
         spans = spans_of(len(tokens), apart, lm.n_positions, lm.begin)
+        longest = max((span.end - span.start for span in spans), default=1)
+        block = kept_in(context, shards[0].split)
         rows: list[tuple[int, float, int, int]] = []
-        for group in same_length(spans, _batch(context, spans)):
+        for group in same_length(spans, rows_at_once(lm, 16, longest)):
             context.hooks.check()
-            ids = torch.tensor([span.ids(tokens) for span in group], device=context.lm.device)
-            dense = _logits(lm, ids)
+            ids = torch.tensor([span.ids(tokens) for span in group], device=lm.device)
+            at = shards[0].split, group[0].start
+            if at not in context.hidden:  # every variant is set against them
+                context.hidden[at] = hidden_of(lm, ids)
             with context.applied(shards[0]) as changed:
-                other = _logits(changed, ids)
-            rows += _apart(group, dense, other, kept_in(context, shards[0].split))
+                kl, flipped = _apart((lm, context.hidden[at]), (changed, hidden_of(changed, ids)))
+            for span, *both in zip(group, kl, flipped, strict=True):
+                far, other = (rows_in(one[span.scored - 1 :], span, block) for one in both)
+                rows += [
+                    (start, nats, int(differ), n)
+                    for (start, nats, n), (_, differ, _) in zip(far, other, strict=True)
+                ]
         table = pd.DataFrame(rows, columns=["window", "kl", "flipped", "tokens"])
         return [table for _ in shards]
 
 
-def _batch(context: PromptContext, spans: Sequence[Span]) -> int:
-    longest = max((span.end - span.start for span in spans), default=1)
-    return max(1, min(16, ROOM // (longest * context.lm.vocab_size)))
-
-
 @torch.no_grad()
-def _logits(lm: LanguageModel, ids: torch.Tensor) -> torch.Tensor:
-    """ids [windows, tokens] -> [windows, tokens, vocabulary] float32."""
-    return lm.model(input_ids=ids, use_cache=False).logits.float()
-
-
-def _apart(
-    group: Sequence[Span], dense: torch.Tensor, other: torch.Tensor, block: int | None
-) -> list[tuple[int, float, int, int]]:
-    """A row per window or block. Where one of the models has room for more tokens than the
-    tokenizer knows, those are left out: logits [windows, tokens, vocabulary] each."""
-    known = min(dense.shape[-1], other.shape[-1])
-    found = []
-    for at, span in enumerate(group):
-        scored = slice(span.scored - 1, -1)
-        one, two = (logits[at, scored, :known].log_softmax(-1) for logits in (dense, other))
-        kl = (one.exp() * (one - two)).sum(-1).double().clamp(min=0).cpu().numpy()
-        flipped = (one.argmax(-1) != two.argmax(-1)).cpu().numpy()
-        rows = zip(rows_in(kl, span, block), rows_in(flipped, span, block), strict=True)
-        found += [(start, apart, int(other), n) for (start, apart, n), (_, other, _) in rows]
-    return found
+def _apart(*models: tuple[LanguageModel, torch.Tensor]) -> tuple[np.ndarray, np.ndarray]:
+    """KL of two models and whether their likeliest tokens differ, [windows, tokens - 1] each, by
+    what `hidden_of` gives of both. Where one has room for more tokens than the tokenizer knows,
+    those are left out."""
+    step = positions_at_once(models[0][0])
+    parts = zip(*(hidden[:, :-1].flatten(0, 1).split(step) for _, hidden in models), strict=True)
+    kl, flipped = [], []
+    for part in parts:
+        both = [logits_of(lm, some) for (lm, _), some in zip(models, part, strict=True)]
+        known = min(logits.shape[-1] for logits in both)
+        one, two = (logits[:, :known].log_softmax(-1) for logits in both)
+        kl.append((one.exp() * (one - two)).sum(-1).double().clamp(min=0))
+        flipped.append(one.argmax(-1) != two.argmax(-1))
+    far, other = (
+        torch.cat(found).view(len(models[0][1]), -1).cpu().numpy() for found in (kl, flipped)
+    )
+    return far, other
 
 
 # What each head hands over on average on a split of the corpus, for mean ablation.
