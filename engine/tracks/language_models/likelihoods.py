@@ -134,7 +134,7 @@ class InPassing:
             each[at, place] = nll
             self.found[mine] = torch.stack([each.sum(1), scored.sum(1)], dim=1).cpu().numpy()
 
-        with attached([lm.adapter.backbone(lm.model).register_forward_hook(score)]):
+        with attached([lm.adapter.holder(lm.model).register_forward_hook(score)]):
             yield
 
 
