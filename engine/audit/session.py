@@ -1,6 +1,7 @@
 """One audit under way, the same for every track: run found or computed, resuming guarded.
 
-Also its progress, and where missing shards are computed: every executor gives the same tables.
+Also its progress, and where missing shards are computed: every executor gives the same tables,
+within rounding.
 """
 
 from __future__ import annotations

@@ -256,6 +256,14 @@ class Decoder(Adapter):
     def backbone(self, model: Any) -> nn.Module:
         """All that lies below the language model's head, final norm included; its call gives
         `last_hidden_state`."""
+        if model.base_model is not model:
+            return model.base_model
+        # Llama 4's text model: its prefix names a part of the whole with pictures.
+        return self.holder(model)
+
+    def holder(self, model: Any) -> nn.Module:
+        """What goes through the blocks in every pass. Its output has `last_hidden_state`; its call
+        may want other things than token ids (BERT), and OPT's `backbone` is not asked for texts."""
         return model.get_submodule(self.layout.holder)
 
     def blocks(self, model: Any) -> nn.ModuleList:
@@ -287,7 +295,7 @@ class Decoder(Adapter):
         if self.is_known:
             return model.get_output_embeddings()(hidden)
         ids = torch.zeros((1, 1), dtype=torch.long, device=hidden.device)
-        with answers(model.get_submodule(self.layout.holder), _Handed(hidden[None])):
+        with answers(self.holder(model), _Handed(hidden[None])):
             return model(input_ids=ids, use_cache=False).logits[0]
 
     def _empty(self, model: nn.Module, layer: int) -> None:

@@ -127,7 +127,8 @@ class PromptContext(MeasurementContext):
     arms: Mapping[str, Arm] = field(default_factory=dict)
     """What may stand in the dense model's place, by id."""
     hidden: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
-    """The dense model's last hidden states of windows of the text, by split and beginning."""
+    """The dense model's last hidden states of windows of the text, by split, beginning and how many
+    were read at once."""
     _stands: dict[str, LanguageModel] = field(default_factory=dict, init=False, repr=False)
     """The one of them that is loaded now: they take turns."""
 

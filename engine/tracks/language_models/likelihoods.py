@@ -12,6 +12,7 @@ import pandas as pd
 import torch
 from torch.nn.functional import cross_entropy
 
+from engine.core.errors import PruneAuditError
 from engine.core.types import Hooks, Window
 from engine.models.decode import left_pad, prompt_tokens, token_rows
 from engine.models.load_language_model import LanguageModel
@@ -88,8 +89,9 @@ def _nll_behind(lm: LanguageModel, hidden: torch.Tensor, ids: torch.Tensor) -> t
     [n, hidden]: float32 [n]. A few at a time, for all their logits may be more than can be held.
     """
     step, found = positions_at_once(lm), []
+    size = FEW if hidden.device.type == "cpu" else step
     for part, wanted in zip(hidden.split(step), ids.split(step), strict=True):
-        few = zip(logits_of(lm, part).split(FEW), wanted.split(FEW), strict=True)
+        few = zip(logits_of(lm, part).split(size), wanted.split(size), strict=True)
         found += [cross_entropy(*one, reduction="none") for one in few]
     return torch.cat(found) if found else hidden.new_zeros(0)
 
@@ -99,7 +101,7 @@ class InPassing:
     [prompts] bool. `batch` is told which are read together, as `draw_on` tells it."""
 
     def __init__(self, wanted: np.ndarray) -> None:
-        self.wanted, self.found = wanted, np.zeros((len(wanted), 2))
+        self.wanted, self.found = wanted, np.full((len(wanted), 2), np.nan)
         self.places: Sequence[int] = ()
 
     def batch(self, places: Sequence[int]) -> None:
@@ -108,6 +110,8 @@ class InPassing:
     def table(self, span: slice) -> pd.DataFrame:
         """Of some prompts: nll (nats) and tokens scored. Of a chat's turn the prompt alone is."""
         nll, tokens = self.found[span].T
+        if np.isnan(tokens).any():
+            raise PruneAuditError("The model read prompts in a way that gives them no likelihood.")
         return pd.DataFrame({"nll": nll, "tokens": tokens.astype(int)})
 
     @contextmanager
@@ -126,10 +130,11 @@ class InPassing:
             at, place = scored.nonzero(as_tuple=True)
             hidden = out.last_hidden_state[rows, -batch.ids.shape[1] :]
             nll = _nll_behind(lm, hidden[at, place], batch.ids[at, place + 1])
-            sums = torch.zeros(len(rows), device=nll.device).index_add(0, at, nll)
-            self.found[mine] = torch.stack([sums, scored.sum(1)], dim=1).cpu().numpy()
+            each = nll.new_zeros(scored.shape)
+            each[at, place] = nll
+            self.found[mine] = torch.stack([each.sum(1), scored.sum(1)], dim=1).cpu().numpy()
 
-        with attached([lm.adapter.backbone(lm.model).register_forward_hook(score)]):
+        with attached([lm.adapter.holder(lm.model).register_forward_hook(score)]):
             yield
 
 

@@ -13,13 +13,18 @@ from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
 
 from engine.core import memory
-from engine.core.errors import RequestError
-from engine.core.types import Window
+from engine.core.errors import PruneAuditError, RequestError
+from engine.core.types import Decoding, Window
 from engine.models import runtime
-from engine.models.decode import prompt_tokens
+from engine.models.decode import begin, draw_on, prompt_tokens
 from engine.models.load_language_model import load_language_model
 from engine.tracks.language_models.context import Shard
-from engine.tracks.language_models.likelihoods import prompt_nll, token_nll, window_nll
+from engine.tracks.language_models.likelihoods import (
+    InPassing,
+    prompt_nll,
+    token_nll,
+    window_nll,
+)
 from engine.tracks.language_models.opening import context_of
 from engine.tracks.language_models.perplexity import (
     block_of,
@@ -131,6 +136,13 @@ def test_texts_and_padded_prompts_are_as_likely_as_the_whole_model_says_of_each_
     together = prompt_nll(lm, prompts, 22)
     assert together["nll"].to_numpy() == pytest.approx(alone, rel=1e-4)
     assert together["tokens"].tolist() == [len(row) - 1 for row in rows]
+    some, decoding = InPassing(np.array([True, False, True])), Decoding(max_new_tokens=2)
+    begun = begin(lm, prompts, ["a", "b", "c"], [0, 0, 0], decoding)
+    with some.of(lm, begun.prompts):
+        draw_on(lm, begun, decoding, batch=some.batch)
+    assert some.found[[0, 2], 0] == pytest.approx([alone[0], alone[2]], rel=1e-4)
+    with pytest.raises(PruneAuditError, match="no likelihood"):
+        some.table(slice(None))
     read = window_nll(lm, rows[2][len(lm.begin) :], Window(20))
     assert read["nll"].sum() == pytest.approx(alone[2], rel=1e-4)
 

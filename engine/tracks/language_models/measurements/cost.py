@@ -39,8 +39,6 @@ take longer than its texts."""
 LARGE = 50_000_000
 """Parameters of a large model."""
 PROBES = 4
-NOTHING: dict[str, Any] = {"max_logit_difference": math.nan, "greedy_equal": None, "agrees": None}
-"""Of the dense model, and of what stands in its place: there is no cut to agree with."""
 
 
 class Cost(Measurement):
@@ -62,16 +60,16 @@ class Cost(Measurement):
         if shards[0].arm:
             return [_cost_of_arm(context, shards[0])] * len(shards)
         small = cut(context.lm, context.mask(shards[0].cut))
-        row: dict[str, Any] = {"parameters": small.n_parameters, "bytes": bytes_of(small)}
-        row |= _latency(context, small) | NOTHING
-        if shards[0].cut:
-            texts = context.table["text"].head(PROBES).tolist()
-            agreement = agree(context.lm, context.mask(shards[0].cut), texts, small)
-            row |= {
-                "max_logit_difference": agreement.max_logit_difference,
-                "greedy_equal": agreement.greedy_equal,
-                "agrees": agreement.holds,
-            }
+        texts = context.table["text"].head(PROBES).tolist()
+        agreement = agree(context.lm, context.mask(shards[0].cut), texts, small)
+        row = {
+            "parameters": small.n_parameters,
+            "bytes": bytes_of(small),
+            **_latency(context, small),
+            "max_logit_difference": agreement.max_logit_difference,
+            "greedy_equal": agreement.greedy_equal,
+            "agrees": agreement.holds,
+        }
         return [pd.DataFrame([row])] * len(shards)
 
     def size(self, context: PromptContext, shard: Shard) -> float:
@@ -85,7 +83,8 @@ def _cost_of_arm(context: PromptContext, shard: Shard) -> pd.DataFrame:
         stored, packed = context.arms[shard.arm].bytes(lm)
         row: dict[str, Any] = {"parameters": lm.n_parameters, "bytes": stored}
         row |= {"packed_bytes": packed, **_latency(context, lm)}
-    return pd.DataFrame([row | NOTHING])
+    nothing = {"max_logit_difference": math.nan, "greedy_equal": None, "agrees": None}
+    return pd.DataFrame([row | nothing])
 
 
 def bytes_of(lm: LanguageModel) -> int:

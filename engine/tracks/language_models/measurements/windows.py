@@ -174,6 +174,10 @@ class WindowGradients(_OfText):
 # perplexity.
 
 
+KEPT = 1 << 26
+"""The dense model's hidden states of a text that are kept, in numbers: a quarter of a gigabyte."""
+
+
 class Divergence(_OfText):
     """Columns: window (its first token, or that of a block of them), kl, flipped, tokens (scored).
     kl: nats, Σ over its scored tokens of KL(dense ‖ variant); flipped: how many of them have
@@ -202,11 +206,12 @@ class Divergence(_OfText):
         for group in same_length(spans, rows_at_once(lm, 16, longest)):
             context.hooks.check()
             ids = torch.tensor([span.ids(tokens) for span in group], device=lm.device)
-            at = shards[0].split, group[0].start
-            if at not in context.hidden:  # every variant is set against them
-                context.hidden[at] = hidden_of(lm, ids)
+            at = shards[0].split, group[0].start, len(group)
+            dense = context.hidden[at] if at in context.hidden else hidden_of(lm, ids)
+            if len(tokens) * dense.shape[-1] <= KEPT:  # every variant is set against them
+                context.hidden[at] = dense
             with context.applied(shards[0]) as changed:
-                kl, flipped = _apart((lm, context.hidden[at]), (changed, hidden_of(changed, ids)))
+                kl, flipped = _apart((lm, dense), (changed, hidden_of(changed, ids)))
             for span, *both in zip(group, kl, flipped, strict=True):
                 far, other = (rows_in(one[span.scored - 1 :], span, block) for one in both)
                 rows += [
