@@ -116,7 +116,8 @@ class InPassing:
 
     @contextmanager
     def of(self, lm: LanguageModel, prompts: Sequence[Sequence[int]]) -> Iterator[None]:
-        """prompts: token ids, padded left when they are read."""
+        """prompts: token ids, padded left when they are read. One token alone is not scored."""
+        self.found[[len(prompt) < 2 for prompt in prompts]] = 0.0
 
         def score(module: Any, args: Any, out: Any) -> None:
             places, self.places = self.places, ()  # some families' logits come by another call

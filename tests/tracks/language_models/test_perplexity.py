@@ -136,6 +136,8 @@ def test_texts_and_padded_prompts_are_as_likely_as_the_whole_model_says_of_each_
     together = prompt_nll(lm, prompts, 22)
     assert together["nll"].to_numpy() == pytest.approx(alone, rel=1e-4)
     assert together["tokens"].tolist() == [len(row) - 1 for row in rows]
+    (lone,) = prompt_tokens(lm, [text(4)], 22)
+    assert prompt_nll(lm, [text(4)], 22)["tokens"].tolist() == [len(lone) - 1]
     some, decoding = InPassing(np.array([True, False, True])), Decoding(max_new_tokens=2)
     begun = begin(lm, prompts, ["a", "b", "c"], [0, 0, 0], decoding)
     with some.of(lm, begun.prompts):
