@@ -21,9 +21,9 @@ from engine.models.transformer import attached
 from engine.surgery.heads.prefix import CPU_TOKENS, GPU_TOKENS, batches, pad_right
 from engine.tracks.language_models.perplexity import rows_in, same_length, spans_of
 
-FEW = 8
-"""Positions whose probabilities are held at once: blocks as large as all logits leave holes in
-malloc's memory."""
+FEW = 2**19
+"""Probabilities that are held at once on a CPU, in numbers: blocks as large as all logits leave
+holes in malloc's memory."""
 
 
 def corpus_tokens(lm: LanguageModel, text: str) -> list[int]:
@@ -89,11 +89,11 @@ def _nll_behind(lm: LanguageModel, hidden: torch.Tensor, ids: torch.Tensor) -> t
     [n, hidden]: float32 [n]. A few at a time, for all their logits may be more than can be held.
     """
     step, found = positions_at_once(lm), []
-    size = FEW if hidden.device.type == "cpu" else step
+    size = max(1, FEW // lm.vocab_size) if hidden.device.type == "cpu" else step
     for part, wanted in zip(hidden.split(step), ids.split(step), strict=True):
         few = zip(logits_of(lm, part).split(size), wanted.split(size), strict=True)
         found += [cross_entropy(*one, reduction="none") for one in few]
-    return torch.cat(found) if found else hidden.new_zeros(0)
+    return torch.cat(found)
 
 
 class InPassing:

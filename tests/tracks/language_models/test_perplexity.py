@@ -136,10 +136,16 @@ def test_texts_and_padded_prompts_are_as_likely_as_the_whole_model_says_of_each_
     together = prompt_nll(lm, prompts, 22)
     assert together["nll"].to_numpy() == pytest.approx(alone, rel=1e-4)
     assert together["tokens"].tolist() == [len(row) - 1 for row in rows]
-    (lone,) = prompt_tokens(lm, [text(4)], 22)
-    assert prompt_nll(lm, [text(4)], 22)["tokens"].tolist() == [len(lone) - 1]
-    some, decoding = InPassing(np.array([True, False, True])), Decoding(max_new_tokens=2)
-    begun = begin(lm, prompts, ["a", "b", "c"], [0, 0, 0], decoding)
+    lone, decoding = [text(4), *prompts], Decoding(max_new_tokens=2)
+    lengths = [len(row) - 1 for row in prompt_tokens(lm, lone, 22)]
+    for count in (1, 4):
+        assert prompt_nll(lm, lone[:count], 22)["tokens"].tolist() == lengths[:count]
+    begun = begin(lm, lone, ["a", "b", "c", "d"], [0] * 4, decoding)
+    first = InPassing(np.array([True, False, False, False]))
+    with first.of(lm, begun.prompts):
+        draw_on(lm, begun, decoding, batch=first.batch)
+    assert first.found[0, 1] == lengths[0]
+    some, begun = InPassing(np.array([True, False, True])), begun.of(range(1, 4))
     with some.of(lm, begun.prompts):
         draw_on(lm, begun, decoding, batch=some.batch)
     assert some.found[[0, 2], 0] == pytest.approx([alone[0], alone[2]], rel=1e-4)
