@@ -3,7 +3,8 @@
 `--model` names a folder or file of SmolLM2-135M-Instruct; the judge is the one that `make real`
 installs. Times are ratios, both halves measured here: processor time, on a GPU the clock's. There
 seconds and peak memory stand beside them. `--only` takes names of rows; `large`, 1,024 heads of a
-7B Llama's shape, is measured where it is named.
+7B Llama's shape, and `protected`, minutes of exact effects on perplexity, are measured where they
+are named.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 
@@ -32,8 +34,11 @@ from engine.report import phrasing
 from engine.report.bundle import export_run
 from engine.report.charts import lookup
 from engine.store.runs import Run, Store
+from engine.surgery.heads.prefix import row_gradients, row_logps
+from engine.tracks.language_models.likelihoods import corpus_tokens
 from engine.tracks.language_models.request import AuditRequest, quick_request
 from engine.tracks.language_models.run import run_audit, scores_only
+from engine.tracks.language_models.selection.base import critical_heads
 
 ROOT = Path(__file__).resolve().parents[1]
 AXIS, NEW = "gender_and_sex", 20
@@ -247,7 +252,43 @@ def _ratio(name: str, value: float, bar: float) -> Measure:
     return Measure(f"{name}: time over plain drawing, judging, reading", value, "x", bar)
 
 
-ROWS = {row.__name__: row for row in (quick, drawing, compressions, cuts, formats, large)}
+def protected(world: World) -> list[Measure]:
+    """The .3 of heads that two texts of `--tokens` would each protect: by exact effects and to
+    first order."""
+    lm, half = world.lm, world.tokens
+    ids = corpus_tokens(lm, Path(str(world.request.corpus)).read_text("utf-8"))[: 2 * half]
+    texts = [[*lm.begin, *ids[at : at + half]] for at in (0, half)]
+    first, units = [max(1, len(lm.begin))] * 2, range(lm.n_layers * lm.n_heads)
+    start = now()
+    dense, off = row_logps(lm, texts, first, units)
+    middle = now()
+    slopes = row_gradients(lm, texts, first)[1]
+    ratio = (middle - start) / (now() - middle)
+    levels = [np.exp(-logps / half) for logps in (dense, off)]
+    exact = levels[0] - levels[1]  # [units, texts]
+    by = {"exact": exact, "first-order": -slopes.T}
+    sets = {how: [critical_heads(one, 0.3) for one in found.T] for how, found in by.items()}
+    k, n = len(sets["exact"][0]), f"two texts of {half} tokens"
+    same = [len({*one} & {*other}) / k for one, other in zip(*sets.values(), strict=True)]
+    best = sum(exact[list(one), at].sum() for at, one in enumerate(sets["exact"]))
+    spared = {
+        how: sum(exact[list(one), 1 - at].sum() for at, one in enumerate(found)) / best
+        for how, found in {**sets, "all": [units, units]}.items()
+    }
+    spared["chance"] = 0.3 * spared.pop("all")
+    return [
+        Measure(f"exact effects on perplexity, {n}: time over first order", ratio, "x"),
+        Measure("share of its protected set that exact effects protect", float(np.mean(same)), ""),
+        *(
+            Measure(f"{how}: what its set spares on the other text, of the most", float(each), "")
+            for how, each in spared.items()
+        ),
+    ]
+
+
+ROWS = {
+    row.__name__: row for row in (quick, drawing, compressions, cuts, formats, protected, large)
+}
 SHAPE: dict[str, Any] = {"num_hidden_layers": 32, "num_attention_heads": 32, "hidden_size": 4096}
 SHAPE |= {"num_key_value_heads": 32, "intermediate_size": 11008, "max_position_embeddings": 2048}
 
@@ -276,7 +317,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         device=asked.device,
         dtype=asked.dtype,
     )
-    rows = asked.only or [name for name in ROWS if name != "large"]
+    rows = asked.only or [name for name in ROWS if name not in ("protected", "large")]
     with tempfile.TemporaryDirectory() as folder:
         world = World(request, asked.prompts, asked.tokens, Path(folder))
         found = [each for name in rows for each in measured(ROWS[name], world)]

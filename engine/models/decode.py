@@ -135,13 +135,21 @@ def _sample(
     told: Told | None,
     near: float,
     batch: Rows,
+    kinds: Sequence[int],
 ) -> tuple[list[list[int]], np.ndarray]:
     """All drawn tokens of one batch, up to and including end-of-text, and the lead of every token
     drawn here over its runner-up, [texts, steps] float32, never more than `near`.
 
-    Rows that ended leave the batch at once; `batch` hears who is in it.
+    What several texts of a kind have begun with is read once. Rows that ended leave the batch at
+    once; `batch` hears who is in it.
     """
-    padded = left_pad(begun.rows(), lm.device)
+    first: dict[Any, int] = {}
+    same = [
+        first.setdefault((*map(tuple, one[:2]), one[2]), at)
+        for at, one in enumerate(zip(begun.prompts, begun.drawn, kinds, strict=True))
+    ]
+    read = list(first.values())
+    padded = left_pad(begun.of(read).rows(), lm.device)
     ids, mask, positions = padded.ids, padded.mask, padded.positions
     streams = torch.from_numpy(begun.keys).to(lm.device)
     steps = torch.tensor([len(new) for new in begun.drawn], device=lm.device)
@@ -151,7 +159,7 @@ def _sample(
     out = [list(new) for new in begun.drawn]
     past: Any = None
     done, most = 0, max(1, decoding.max_new_tokens - min(map(len, begun.drawn), default=0))
-    batch(range(len(begun)))
+    batch(read)
     while True:
         hooks.check()
         result = lm.model(
@@ -164,6 +172,11 @@ def _sample(
         )
         past, logits = result.past_key_values, result.logits[:, -1].float()
         check_finite(lm, logits)
+        if len(logits) < len(alive):
+            each = torch.tensor([read.index(at) for at in same], device=lm.device)
+            past.batch_select_indices(each)
+            logits, mask, positions = logits[each], mask[each], positions[each]
+            batch(range(len(begun)))
         token, lead = winners(filtered(logits, decoding), streams[alive], steps, near)
         places = alive.tolist()
         leads[places, [len(out[at]) for at in places]] = lead.cpu().numpy()
@@ -246,11 +259,13 @@ def draw_on(
     told: Told | None = None,
     near: float = 0.0,
     batch: Rows = lambda places: None,
+    kinds: Sequence[int] | None = None,
 ) -> tuple[list[list[int]], np.ndarray]:
     """All drawn tokens of each text, and the leads of those drawn here, [texts, steps] float32 (see
     `_sample`).
 
-    `batch` hears which texts are in the batch, whenever that changes.
+    `batch` hears which texts are read, whenever that changes: of those of one of the `kinds` whose
+    prompts are equal, the first alone for all until something is drawn.
     """
     order, size = _order(lm, begun, decoding)
     size = batch_size or size
@@ -261,7 +276,8 @@ def draw_on(
         hear = told and (lambda at, tokens: told(places[at], tokens))
         inside = lambda rows: batch([places[at] for at in rows])  # noqa: E731
         mine = hooks.within(1 - len(places) / len(begun), min(n, len(places)) / len(begun))
-        return n, _sample(lm, begun.of(places[:n]), decoding, mine, hear, near, inside)
+        some = [kinds[at] if kinds else 0 for at in places[:n]]
+        return n, _sample(lm, begun.of(places[:n]), decoding, mine, hear, near, inside, some)
 
     while order:
         size, (drawn, lead) = runtime.with_backoff(partial(draw, places=order), size)
@@ -281,11 +297,12 @@ def together(lm: LanguageModel, begun: Begun, decoding: Decoding) -> list[list[i
 
 def _order(lm: LanguageModel, begun: Begun, decoding: Decoding) -> tuple[list[int], int]:
     """Places of texts in the order in which they are drawn, and how many at once."""
-    lengths = [len(row) for row in begun.rows()]
+    rows = begun.rows()
     # texts with as many steps left together, so that batches end at once; then equal lengths:
-    # little padding
-    order = sorted(range(len(begun)), key=lambda at: (len(begun.drawn[at]), lengths[at], at))
-    longest = (max(lengths) if lengths else 0) + decoding.max_new_tokens
+    # little padding; then equal texts, which are read once
+    key = lambda at: (len(begun.drawn[at]), len(rows[at]), rows[at], at)  # noqa: E731
+    order = sorted(range(len(begun)), key=key)
+    longest = max(map(len, rows), default=0) + decoding.max_new_tokens
     return order, runtime.texts_at_once(lm, batch_of(lm), longest)
 
 

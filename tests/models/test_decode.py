@@ -38,6 +38,21 @@ def test_neither_batch_size_nor_order_changes_a_text(name):
     assert draw(lm, order=[4, 2, 0, 3, 1], batch_size=2) == alone
 
 
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_a_prompt_is_read_once_for_all_its_texts(name):
+    lm, read = tiny_model(name), []
+    names, seeds = [*IDS, *IDS, "another"], [0] * 5 + [1] * 5 + [0]
+    hook = lm.model.register_forward_pre_hook(
+        lambda module, args, asked: read.append(tuple(asked["input_ids"].shape)), with_kwargs=True
+    )
+    drawn = sample(lm, [*PROMPTS, *PROMPTS, PROMPTS[1]], names, seeds, DECODING)
+    hook.remove()
+    assert read[:2] == [(5, 4), (11, 1)]
+    alone = [draw(lm, seed=seed, batch_size=1) for seed in (0, 1)]
+    assert drawn[:10] == [*alone[0].values(), *alone[1].values()]
+    assert drawn[10] == sample(lm, PROMPTS[1:2], ["another"], [0], DECODING)[0]
+
+
 def test_another_seed_gives_other_texts_and_the_same_seed_the_same():
     lm = tiny_model("gpt2")
     assert draw(lm, seed=1) != draw(lm, seed=0) == draw(lm, seed=0)

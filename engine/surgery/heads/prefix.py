@@ -706,6 +706,7 @@ class _Finish:
         decoding: Decoding,
     ) -> tuple[list[list[int]], np.ndarray]:
         rest = replace(self.begun.of([at for _, at in some]), drawn=drawn)
+        kinds = [mask for mask, _ in some]
         with masked_rows(self.lm, self.masks) as choose:
-            rows = lambda places: choose([some[place][0] for place in places])  # noqa: E731
-            return draw_on(self.lm, rest, decoding, self.hooks, near=near, batch=rows)
+            rows = lambda places: choose([kinds[place] for place in places])  # noqa: E731
+            return draw_on(self.lm, rest, decoding, self.hooks, near=near, batch=rows, kinds=kinds)

@@ -118,10 +118,13 @@ class InPassing:
     def of(self, lm: LanguageModel, prompts: Sequence[Sequence[int]]) -> Iterator[None]:
         """prompts: token ids, padded left when they are read. One token alone is not scored."""
         self.found[[len(prompt) < 2 for prompt in prompts]] = 0.0
+        same: dict[tuple[int, ...], list[int]] = {}  # one is read for all
+        for place in np.flatnonzero(self.wanted).tolist():
+            same.setdefault(tuple(prompts[place]), []).append(place)
 
         def score(module: Any, args: Any, out: Any) -> None:
             places, self.places = self.places, ()  # some families' logits come by another call
-            rows = [at for at, place in enumerate(places) if self.wanted[place]]
+            rows = [at for at, place in enumerate(places) if tuple(prompts[place]) in same]
             if out.last_hidden_state.shape[1] == 1 or not rows:  # tokens that were drawn
                 return
             mine = [places[at] for at in rows]
@@ -133,7 +136,9 @@ class InPassing:
             nll = _nll_behind(lm, hidden[at, place], batch.ids[at, place + 1])
             each = nll.new_zeros(scored.shape)
             each[at, place] = nll
-            self.found[mine] = torch.stack([each.sum(1), scored.sum(1)], dim=1).cpu().numpy()
+            found = torch.stack([each.sum(1), scored.sum(1)], dim=1).cpu().numpy()
+            for place, numbers in zip(mine, found, strict=True):
+                self.found[same[tuple(prompts[place])]] = numbers
 
         with attached([lm.adapter.holder(lm.model).register_forward_hook(score)]):
             yield

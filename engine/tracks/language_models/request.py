@@ -72,7 +72,10 @@ from engine.tracks.language_models.selection.base import (
 EMBEDDED_PROMPTS = ASSETS / "demo-data" / "prompts.csv"
 PEOPLE = ASSETS / "people" / "prompts.csv"
 EMBEDDED_CORPUS = ASSETS / "demo-data" / "corpus.txt"
-SEARCH = "search"
+SEARCH, AUTO = "search", "auto"
+LARGE = 20_000_000_000
+"""Heads times parameters above which their effects on perplexity are first order: exact ones are as
+many readings of the text."""
 LETTERS = 60_000
 """A text of fewer has about fewer tokens than MANY windows of the longest."""
 CODE = 5
@@ -369,11 +372,11 @@ class AuditRequest(Request):
         label="Settings",
     )
     perplexity_estimator: str = asked(
-        "exact",
-        known=lambda: estimators("z_ppl"),
+        AUTO,
+        known=lambda: (AUTO, *estimators("z_ppl")),
         section=SCORING,
         label="Effect on perplexity",
-        help="how z_ppl is estimated",
+        help="how z_ppl is estimated; auto: exact, of large models by gradient",
         quick="gradient",
         where="estimator",
     )
@@ -576,7 +579,8 @@ class AuditRequest(Request):
     def scored_by(self, *asked: str) -> list[ScoreMethod]:
         """`scores`, and those of the scores `asked` by name."""
         needed = {score for name in self.selections for score in selection_method(name).needs}
-        chosen = {"z_bias": self.estimator, "z_ppl": self.perplexity_estimator}
+        text = "exact" if self.perplexity_estimator == AUTO else self.perplexity_estimator
+        chosen = {"z_bias": self.estimator, "z_ppl": text}
         ordered = sorted({*needed, *asked}, key=lambda score: (score == "z_bias", score))
         return [method_for(score, chosen.get(score)) for score in ordered]
 
@@ -726,6 +730,7 @@ def validate(request: AuditRequest, text: Corpus | None = None) -> PromptPlan:
     benchmarks = attempt(lambda: load_benchmarks(named), faults) or ()
     others = attempt(lambda: others_of(request.against), faults) or ()
     if model is not None:
+        request = _by_size(request, model)
         if others and prompts is not None and corpus is not None:
             faults += faults_against(request, model, others, prompts, corpus)
         faults += _model_faults(request, model)
@@ -737,6 +742,14 @@ def validate(request: AuditRequest, text: Corpus | None = None) -> PromptPlan:
     cut = cut_prompts(*read)
     cut += unread_cue(read[0]) if "diffheads" in request.methods else ()
     return PromptPlan(request, prompts, corpus, model, judge, benchmarks, others, cut=cut)
+
+
+def _by_size(request: AuditRequest, model: Any) -> AuditRequest:
+    """The request, its perplexity's estimator chosen."""
+    if request.perplexity_estimator != AUTO:
+        return request
+    is_large = model.n_layers * model.n_heads * model.n_parameters > LARGE
+    return replace(request, perplexity_estimator="gradient" if is_large else "exact")
 
 
 def prompt_plan_of(run: Run) -> PromptPlan:

@@ -291,6 +291,12 @@ ESTIMATORS: dict[str, Word] = {
 }
 
 
+MISSED = "It may miss a head that the model needs."
+EXACT_OR_NOT = Word(
+    "by the model's size", "Exact; of models as large as SmolLM2 by gradient, to first order."
+)
+
+
 def estimator_name(estimator: str) -> str:
     return ESTIMATORS[estimator].name if estimator in ESTIMATORS else estimator.replace("_", " ")
 
@@ -601,7 +607,7 @@ CHOICES: dict[str, dict[str, Word]] = {
     "span": SPANS,
     "ablation": ABLATIONS,
     "estimator": ESTIMATORS,
-    "perplexity_estimator": ESTIMATORS,
+    "perplexity_estimator": ESTIMATORS | {"auto": EXACT_OR_NOT},
 }
 """Values of settings by name."""
 

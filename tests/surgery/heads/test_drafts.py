@@ -84,7 +84,7 @@ def test_a_tie_is_drawn_with_the_texts_that_plain_drawing_draws_it_with(monkeypa
     lm, drawn, step = tiny_model("gpt2"), [], 2
     dense, expected = draw_on(lm, begun(lm), DECODING)[0], plainly(lm, ONE)
     group = decode.together(lm, begun(lm), DECODING)[1]
-    key, most = begun(lm).keys[group[3]], DECODING.max_new_tokens
+    key, most = begun(lm).keys[group[2]], DECODING.max_new_tokens
 
     def draw(lm, one, decoding, hooks, near, **more):
         """As it is, but for one text, whose third token is a tie until it is drawn in plain
@@ -117,6 +117,23 @@ def test_rows_have_masks_of_their_own():
         choose([1, 0, 1])
         together = lm.model(input_ids=ids).logits
     assert torch.allclose(together, torch.stack(alone), atol=1e-5)
+
+
+def test_prompts_alike_are_read_apart_under_masks_of_their_own():
+    lm = tiny_model("gpt2")
+    twice = begin(lm, [PROMPTS[4]] * 6, list("abcabc"), [0] * 6, DECODING)
+    with masked_rows(lm, [LARGE, ONE]) as choose:
+        mixed = draw_on(
+            lm,
+            twice,
+            DECODING,
+            batch=lambda places: choose([place // 3 for place in places]),
+            kinds=[0, 0, 0, 1, 1, 1],
+        )[0]
+    for mask, some in ((LARGE, [0, 1, 2]), (ONE, [3, 4, 5])):
+        with masked(lm, mask):
+            assert draw_on(lm, twice.of(some), DECODING)[0] == [mixed[at] for at in some]
+    assert mixed[:3] != mixed[3:]
 
 
 def test_a_device_with_hardly_any_memory_draws_few_texts_at_once_and_the_same(monkeypatch):

@@ -145,6 +145,11 @@ def test_texts_and_padded_prompts_are_as_likely_as_the_whole_model_says_of_each_
     with first.of(lm, begun.prompts):
         draw_on(lm, begun, decoding, batch=first.batch)
     assert first.found[0, 1] == lengths[0]
+    equal = begin(lm, [prompts[0]] * 3, ["a", "b", "c"], [0] * 3, decoding)
+    last = InPassing(np.array([False, True, True]))  # the first is read for all
+    with last.of(lm, equal.prompts):
+        draw_on(lm, equal, decoding, batch=last.batch)
+    assert last.found[1:, 0] == pytest.approx([alone[0]] * 2, rel=1e-4)
     some, begun = InPassing(np.array([True, False, True])), begun.of(range(1, 4))
     with some.of(lm, begun.prompts):
         draw_on(lm, begun, decoding, batch=some.batch)

@@ -11,6 +11,7 @@ import pytest
 from engine.core.errors import RequestError
 from engine.models.catalog import ASSETS
 from engine.models.checkpoint import load_tokenizer
+from engine.tracks.language_models import request
 from engine.tracks.language_models.request import LETTERS, PromptPlan, validate
 from engine.tracks.language_models.request_checks import cut_prompts, lost_groups
 from tests.tiny import folder_of
@@ -31,9 +32,17 @@ def test_the_run_id_follows_contents_not_paths(tmp_path):
     assert validate(one).run_id != validate(two).run_id
 
 
-def test_a_judge_made_for_another_model_warns_before_anything_is_computed(tmp_path):
-    from dataclasses import replace
+def test_effects_on_perplexity_are_exact_and_of_large_models_first_order(tmp_path, monkeypatch):
+    asked = world_request(tmp_path)
+    small, exact = validate(asked), validate(replace(asked, perplexity_estimator="exact"))
+    assert small.request.perplexity_estimator == "exact" and small.run_id == exact.run_id
+    monkeypatch.setattr(request, "LARGE", 10)
+    large = validate(asked)
+    assert [one.name for one in large.request.scores if one.score == "z_ppl"] == ["gradient"]
+    assert validate(exact.request).run_id == exact.run_id != large.run_id
 
+
+def test_a_judge_made_for_another_model_warns_before_anything_is_computed(tmp_path):
     plan = validate(world_request(tmp_path))
     assert plan.warnings == []
     foreign = replace(
@@ -52,8 +61,8 @@ def test_the_id_holds_the_versions_of_every_score_that_computes(tmp_path):
     goes."""
 
     def versions(**changes):
-        request = world_request(tmp_path, methods=("fasp", "gradient"), **changes)
-        long = replace(request, max_corpus_tokens=None)
+        asked = world_request(tmp_path, methods=("fasp", "gradient"), **changes)
+        long = replace(asked, max_corpus_tokens=None)
         text = SimpleNamespace(text="x" * LETTERS)
         named = PromptPlan(long, None, text, None, None).versions
         return {name for name in named if not name.startswith("measurement")}
