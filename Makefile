@@ -81,7 +81,6 @@ lock: .venv/ready-dev  ## write the hashes of all pinned packages and their lice
 	$(BIN)/python -m assets.build.licences
 
 benchmarks: .venv/ready-real
-	$(BIN)/python -m benchmarks.redraw
 	$(BIN)/python -m benchmarks.screens
 	$(BIN)/python -m benchmarks.head_scores
 	$(BIN)/python -m benchmarks.filter_pruning

@@ -273,9 +273,9 @@ def protected(world: World) -> list[Measure]:
     best = sum(exact[list(one), at].sum() for at, one in enumerate(sets["exact"]))
     spared = {
         how: sum(exact[list(one), 1 - at].sum() for at, one in enumerate(found)) / best
-        for how, found in {**sets, "all": [units, units]}.items()
+        for how, found in sets.items()
     }
-    spared["chance"] = 0.3 * spared.pop("all")
+    spared["chance"] = 0.3 * exact.sum() / best
     return [
         Measure(f"exact effects on perplexity, {n}: time over first order", ratio, "x"),
         Measure("share of its protected set that exact effects protect", float(np.mean(same)), ""),

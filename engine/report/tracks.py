@@ -45,17 +45,17 @@ class Level:
     """The key of the widget, and the parameter in the address."""
     noun: str
     many: str
-    column: str
-    realised: str
-    asked: str
-    none: float
-    """The level of the dense model."""
-    title: str
-    axis: str
     help: str
-    say: Callable[[float], str]
     first: Callable[[Sequence[float]], float]
     """Where a reader starts, of the finished levels; never picked by result."""
+    column: str = "sparsity"
+    realised: str = "realised"
+    asked: str = "sparsities"
+    none: float = 0.0
+    """The level of the dense model."""
+    title: str = "Sparsity (share of heads cut)"
+    axis: str = "share of heads cut"
+    say: Callable[[float], str] = phrasing.percent
     is_ratio: bool = False
     """A factor, drawn on a logarithmic axis; else a share from 0 on."""
 

@@ -137,8 +137,8 @@ class InPassing:
             each = nll.new_zeros(scored.shape)
             each[at, place] = nll
             found = torch.stack([each.sum(1), scored.sum(1)], dim=1).cpu().numpy()
-            for place, numbers in zip(mine, found, strict=True):
-                self.found[same[tuple(prompts[place])]] = numbers
+            for one, numbers in zip(mine, found, strict=True):
+                self.found[same[tuple(prompts[one])]] = numbers
 
         with attached([lm.adapter.holder(lm.model).register_forward_hook(score)]):
             yield

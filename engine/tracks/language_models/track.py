@@ -370,17 +370,10 @@ SCREEN: Track = Track(
         key="sparsity",
         noun="sparsity",
         many="sparsities",
-        column="sparsity",
-        realised="realised",
-        asked="sparsities",
-        none=0.0,
-        title="Sparsity (share of heads cut)",
-        axis="share of heads cut",
         help=(
             "Full dots are measured. At every other step the charts show a prediction, and a "
             "button measures it."
         ),
-        say=phrasing.percent,
         first=first_share,
     ),
     methods=Methods(

@@ -244,17 +244,10 @@ SCREEN = Track(
         key="share",
         noun="share of heads",
         many="shares of heads",
-        column="sparsity",
-        realised="realised",
-        asked="sparsities",
-        none=0.0,
-        title="Sparsity (share of heads cut)",
-        axis="share of heads cut",
         help=(
             "Every step is a finished variant; 0 % is the full model. “New audit” starts another"
             " one."
         ),
-        say=phrasing.percent,
         first=lambda levels: middle(levels, 0.0),
     ),
     methods=Methods(style, definition, order, compared, line_labels=False),
