@@ -263,20 +263,26 @@ def judged_at_once(model: torch.nn.Module, most: int, tokens: int) -> int:
     return max(1, min(most, int(room / AT_ONCE / (4 * numbers))))
 
 
-def needed(lm: Any, batch: int, tokens: int) -> int:
+def needed(lm: Any, batch: int, tokens: int, traced: int) -> int:
     """About the bytes that an audit takes: the model, and the largest of what is computed at once.
-    batch, tokens: texts that are drawn at once where there is room, and their length."""
+    batch, tokens: texts that are drawn at once where there is room, and their length. traced: how
+    many tokens have gradients at once, whatever room there is."""
     drawn = texts_at_once(lm, batch, tokens) * (
         2.0 * _width(lm) * lm.n_layers * tokens + 3.0 * lm.vocab_size
     )
     scored = 3.0 * min(logits_at_once(lm), rows_at_once(lm, batch, tokens) * tokens * lm.vocab_size)
     held = OVERHEAD if lm.device.type == "cpu" else 0
-    return int(held + lm.n_parameters * lm.dtype.itemsize + 4 * max(drawn, scored))
+    return int(
+        held + lm.n_parameters * lm.dtype.itemsize + 4 * max(drawn, scored, traced * _traced(lm))
+    )
+
+
+def _traced(lm: Any) -> float:
+    """Numbers that are held for a token whose gradients are wanted, but for its logits."""
+    return 24.0 * _width(lm) * lm.n_layers
 
 
 def traced_at_once(lm: Any, most: int) -> int:
     """How many of `most` tokens are read at once where gradients are wanted: all that is computed
     is held."""
-    return fitting(
-        lm, min(most, positions_at_once(lm)), 4.0 * lm.vocab_size + 24.0 * _width(lm) * lm.n_layers
-    )
+    return fitting(lm, min(most, positions_at_once(lm)), 4.0 * lm.vocab_size + _traced(lm))

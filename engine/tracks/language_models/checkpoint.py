@@ -161,6 +161,7 @@ def mask_record(run: Run, variant: Values) -> MaskRecord:
         "gamma": gamma if math.isfinite(gamma) else None,
         "selection_seed": int(variant["seed"]) if variant["seed"] >= 0 else None,
         "estimator": request["estimator"],
+        "perplexity_estimator": request["perplexity_estimator"],
         "reading": request.get("reading"),
         "ablation": request.get("ablation", "zero"),
         "seeds": request["seeds"],

@@ -32,6 +32,7 @@ from engine.tracks.language_models.controls import (
 from engine.tracks.language_models.effects import FEW, AxisData, dense_shards
 from engine.tracks.language_models.measurements.cost import TEXTS, of_each, on_prompts, piloted
 from engine.tracks.language_models.opening import Audit, open_audit
+from engine.tracks.language_models.perplexity import LONGEST
 from engine.tracks.language_models.request import AuditRequest, validate
 from engine.tracks.language_models.scores.base import VALIDATION, method_for
 from engine.tracks.language_models.words import (
@@ -102,8 +103,11 @@ def _in_all(audit: Audit, axes: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 def _memory(audit: Audit) -> dict[str, Any]:
     """Bytes that the audit needs, about, and may take."""
-    lm, decoding = audit.context.lm, audit.context.settings.decoding
-    needed = runtime.needed(lm, batch_of(lm), decoding.max_prompt_tokens + decoding.max_new_tokens)
+    context = audit.context
+    lm, decoding = context.lm, context.settings.decoding
+    window = min(len(context.tokens[VALIDATION]), context.settings.window.length or LONGEST)
+    tokens = decoding.max_prompt_tokens + decoding.max_new_tokens
+    needed = runtime.needed(lm, batch_of(lm), tokens, audit.request.is_first_order * window)
     return {"memory": {"needed": needed, "budget": runtime.on_device(lm.device) + runtime.OVERHEAD}}
 
 

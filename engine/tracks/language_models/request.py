@@ -584,6 +584,11 @@ class AuditRequest(Request):
         ordered = sorted({*needed, *asked}, key=lambda score: (score == "z_bias", score))
         return [method_for(score, chosen.get(score)) for score in ordered]
 
+    @property
+    def is_first_order(self) -> bool:
+        """Whether heads are protected by first-order effects on perplexity."""
+        return any((one.score, one.name) == ("z_ppl", "gradient") for one in self.scores)
+
     def settings(self) -> Settings:
         """What the context needs to know of it."""
         decoding = Decoding(

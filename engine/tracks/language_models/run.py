@@ -350,6 +350,8 @@ def warnings_of(
             words.small_group_warning(axis, names.tolist(), len(rows), reason)
             for reason, names in few
         ]
+    if request.is_first_order:
+        warnings.append(words.FIRST_ORDER)
     level = where(results, metric="perplexity")["value"]
     return warnings + [
         words.perplexity_warning(value, vocab_size) for value in level[level > vocab_size]

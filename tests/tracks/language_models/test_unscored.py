@@ -16,6 +16,7 @@ from engine.tracks.language_models import predicted
 from engine.tracks.language_models.panels import head_card, heads
 from engine.tracks.language_models.predict import predict
 from engine.tracks.language_models.run import run_audit, scores_only, warnings_of
+from engine.tracks.language_models.words import FIRST_ORDER
 from tests.pages.checks import assert_calm, opened, use_store, words_of
 from tests.tiny import build
 from tests.tracks.language_models.worlds import world_request
@@ -56,6 +57,10 @@ def test_a_warning_speaks_of_scores_only_where_there_are_some(run):
     request = world_request(run.path.parents[2], **ONLY)
     unscored = warnings_of(request, {**tables, "results": inside}, 99)
     scored = warnings_of(replace(request, methods=("fasp",)), {**tables, "results": inside}, 99)
+    for method, is_told in (("int8", False), ("fasp", True)):
+        first = replace(request, methods=(method,), perplexity_estimator="gradient")
+        assert (FIRST_ORDER in warnings_of(first, tables, 99)) == is_told
+    assert FIRST_ORDER not in scored
     assert any("inside its null band" in text for text in unscored)
     assert not any("rank noise" in text for text in unscored)
     assert any("rank noise" in text for text in scored)

@@ -78,6 +78,7 @@ def paper_request(model: str, ask: ExperimentAsk) -> AuditRequest:
         sparsities=SHARES,
         gamma=SEARCH,
         estimator="generate",
+        perplexity_estimator="exact",
         seeds=3,
         judge=ask.judge or JUDGE,
         published_perplexity=True,
@@ -155,7 +156,7 @@ def unlike_paper(run: Run, models: Sequence[str]) -> str:
             "judge": JUDGE,
             "seeds": "3",
             "top_k": "50",
-            "effects of heads": "by generate",
+            "effects of heads": "by generate and exact",
             "validation prompts": PUBLISHED_SPLIT,
             "validation text": "a file of its own",
         },
@@ -165,7 +166,7 @@ def unlike_paper(run: Run, models: Sequence[str]) -> str:
             "judge": meta["judge"]["name"],
             "seeds": seeds_drawn(meta),
             "top_k": request["top_k"],
-            "effects of heads": f"by {request['estimator']}",
+            "effects of heads": f"by {request['estimator']} and {request['perplexity_estimator']}",
             "validation prompts": PUBLISHED_SPLIT if own else "whole templates, a fifth",
             "validation text": (
                 "a file of its own"
