@@ -264,7 +264,7 @@ def protected(world: World) -> list[Measure]:
     middle = now()
     slopes = row_gradients(lm, texts, first)[1]
     ratio = (middle - start) / (now() - middle)
-    levels = [np.exp(-logps / half) for logps in (dense, off)]
+    levels = [np.exp(-logps / (len(texts[0]) - first[0])) for logps in (dense, off)]
     exact = levels[0] - levels[1]  # [units, texts]
     by = {"exact": exact, "first-order": -slopes.T}
     sets = {how: [critical_heads(one, 0.3) for one in found.T] for how, found in by.items()}

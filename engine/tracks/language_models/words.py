@@ -291,10 +291,10 @@ ESTIMATORS: dict[str, Word] = {
 }
 
 
-MISSED = "It may miss a head that the model needs."
+MISSED = "First order may miss a head that the model needs."
 FIRST_ORDER = (
-    "Heads are protected by first-order effects on perplexity, which may miss one that the model"
-    " needs. Option --perplexity-estimator exact measures every head."
+    f"Heads are protected by first-order effects on perplexity. {MISSED} Option"
+    " --perplexity-estimator exact measures every head."
 )
 EXACT_OR_NOT = Word(
     "by the model's size", "Exact; of models as large as SmolLM2 by gradient, to first order."

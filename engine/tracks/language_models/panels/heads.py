@@ -304,9 +304,10 @@ def _note(run: Run, table: pd.DataFrame, score: str) -> str:
         parts.append(estimators_said(table, meta["estimator"]))
         parts.append("The effect of one head alone does not tell what cutting several does.")
     elif score == "z_ppl":
-        how = "Exact" if meta["perplexity_estimator"] == "exact" else "First-order"
+        is_exact = meta["perplexity_estimator"] == "exact"
+        how = "Exact" if is_exact else "First-order"
         parts.append(f"{how} effect on the perplexity text, one head at a time.")
-        parts += [own.MISSED] if how == "First-order" else []
+        parts += [] if is_exact else [own.MISSED]
     if score in ("z_bias", "z_ppl") and meta.get("ablation", "zero") != "zero":
         parts.append(f"A head that is off is set {own.ABLATIONS[meta['ablation']].name}.")
     return " ".join([*parts, own.SCORES[score].definition if score in own.SCORES else ""]).strip()
