@@ -199,8 +199,10 @@ def _expect(audit: Audit, asked: Sequence[tuple[Variant, Sequence[tuple[int, ...
 def _against_chance(
     audit: Audit, variant: Variant, cuts: Sequence[tuple[int, ...]]
 ) -> list[dict[str, object]]:
-    found: dict[str, Any] = {}
-    for stage in stages(audit.drawn or audit.request):
+    """Rows of `controls`. Few prompts, then everything at once: a prompt is read once for all
+    seeds, and nothing was settled in between."""
+    every = stages(audit.drawn or audit.request)
+    for stage in (every[0], every[-1]):
         audit.finish("controls", shards_of(variant, cuts, stage))
         found = _compared(audit.context, audit.request.reading, variant, cuts, stage)
         if is_settled(found["below"], found["unclear"]):
@@ -222,7 +224,7 @@ def _against_chance(
         {
             **same,
             "control": number,
-            "cut": json.dumps(list(cut)),
+            "cut": json.dumps(cut),
             "bias": level,
             "method_bias": found["method"],
             "perplexity": text,
