@@ -3,8 +3,8 @@
 `--model` names a folder or file of SmolLM2-135M-Instruct; the judge is the one that `make real`
 installs. Times are ratios, both halves measured here: processor time, on a GPU the clock's. There
 seconds and peak memory stand beside them. `--only` takes names of rows; `large`, 1,024 heads of a
-7B Llama's shape, and `protected`, minutes of exact effects on perplexity, are measured where they
-are named.
+7B Llama's shape, `protected`, minutes of exact effects on perplexity, and `within`, half an hour,
+are measured where they are named.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +23,20 @@ import pandas as pd
 import torch
 
 from benchmarks.report import Measure, parser, show
+from engine.audit.fitting import fit
 from engine.audit.tracks import request_from
 from engine.core.errors import PruneAuditError
-from engine.core.types import Decoding, Hooks, at_level
+from engine.core.types import AXES, Decoding, Hooks, at_level
 from engine.data.prompts.load import load_prompts
+from engine.models import catalog
 from engine.models.decode import batch_of, left_pad, prompt_tokens, sample
+from engine.models.gguf_cache import gguf_in
 from engine.models.judge import load_judge
 from engine.models.load_language_model import LanguageModel, fetch, load_language_model
 from engine.report import phrasing
 from engine.report.bundle import export_run
 from engine.report.charts import lookup
-from engine.store.runs import Run, Store
+from engine.store.runs import Run, Store, where
 from engine.surgery.heads.prefix import row_gradients, row_logps
 from engine.tracks.language_models.likelihoods import corpus_tokens
 from engine.tracks.language_models.request import AuditRequest, quick_request
@@ -169,11 +172,54 @@ def worse(run: Run) -> list[Measure]:
 
 
 def quick(world: World) -> list[Measure]:
-    """The quick audit, from the model's name to its tables, in an empty store, by the clock."""
-    request = request_from(quick_request(world.request.model))
-    start = time.perf_counter()
-    run_audit(request, Store(Path(tempfile.mkdtemp(dir=world.folder))))
-    return [Measure("quick audit, from name to tables", time.perf_counter() - start, "s", 180)]
+    """The quick audit, from the model's name to its tables."""
+    seconds = _clocked(world, partial(run_audit, request_from(quick_request(world.request.model))))
+    return [Measure("quick audit, from name to tables", seconds, "s", 180)]
+
+
+def within(world: World) -> list[Measure]:
+    """An audit of the usual methods that is fitted into half an hour, tries included."""
+
+    def fitted(store: Store) -> None:
+        run_audit(fit(replace(world.request, max_prompts=0), 1800.0, store).request, store)
+
+    return [Measure("--within 30m", _clocked(world, fitted) / 60, "min", 36, floor=15)]
+
+
+def scores(world: World) -> list[Measure]:
+    """Effects of all heads on bias by gradient, five axes."""
+    request = replace(world.request, axes=AXES, estimator="gradient")
+    seconds = _clocked(world, partial(scores_only, request))
+    return [Measure("gradient of all heads, five axes", seconds, "s", 600)]
+
+
+def _clocked(world: World, ask: Callable[[Store], object]) -> float:
+    """Seconds by the clock, in an empty store."""
+    store, start = Store(Path(tempfile.mkdtemp(dir=world.folder))), time.perf_counter()
+    ask(store)
+    return time.perf_counter() - start
+
+
+def file(world: World) -> list[Measure]:
+    """A GGUF file as transformers reads it, beside the folder that it is dequantised into."""
+    from transformers import AutoModelForCausalLM
+
+    place = catalog.resolve(world.request.model)
+    path = gguf_in(place) if isinstance(place, Path) else None
+    if not path:
+        return []
+    ours = world.lm.model
+    theirs = AutoModelForCausalLM.from_pretrained(
+        path.parent,
+        gguf_file=path.name,
+        dtype=ours.dtype,
+        attn_implementation=ours.config._attn_implementation,
+    )
+    ids = torch.tensor([prompt_tokens(world.lm, world.texts[:1], 22)[0]])
+    with torch.no_grad():
+        logits = [model(input_ids=ids).logits for model in (ours, theirs.eval())]
+    equal = float((logits[0] == logits[1]).double().mean())
+    return [Measure("share of a GGUF file's logits equal to the bit", equal, "", 1.0, True)]
 
 
 def drawing(world: World) -> list[Measure]:
@@ -189,15 +235,28 @@ def drawing(world: World) -> list[Measure]:
 
 
 def formats(world: World) -> list[Measure]:
-    """First-order scores of all heads in bfloat16 and in float32."""
-    tables = [_scored(world, dtype) for dtype in ("float32", "bfloat16")]
+    """First-order scores of all heads, and changes of bias of six cuts and more, in bfloat16 and in
+    float32."""
+    both = ("float32", "bfloat16")
+    tables = [_scored(world, dtype) for dtype in both]
+    ours, theirs = (_changes(world, dtype) for dtype in both)
+    off = (ours["delta"] - theirs["delta"]).abs() / (ours["delta_high"] - ours["delta_low"])
     (fp32, slow), (bf16, quick) = tables
     column = f"z_bias_{AXIS}"
     found = float(fp32[column].corr(bf16[column], method="spearman"))
     return [
         Measure("Spearman of effects on bias, bfloat16 and float32", found, "", 0.98, True),
         Measure("seconds in float32 over bfloat16", slow / quick, "x"),
+        Measure(f"change of bias of {len(off)} cuts, by an interval's width", off.max(), "", 0.5),
     ]
+
+
+def _changes(world: World, dtype: str) -> pd.DataFrame:
+    """Changes of bias by cut."""
+    cuts = {"methods": ("magnitude", "random"), "sparsities": (0.0, 0.05, 0.1, 0.2)}
+    run, _ = world.audit(dtype=dtype, **cuts)
+    table = where(run.table("results"), metric=f"bias:{world.request.reading}", split="test")
+    return table[table["variant"] != "dense"].set_index("variant")
 
 
 def _scored(world: World, dtype: str) -> tuple[pd.DataFrame, float]:
@@ -286,8 +345,10 @@ def protected(world: World) -> list[Measure]:
     ]
 
 
+NAMED = (protected, large, within)
+"""Rows that are measured only where they are named."""
 ROWS = {
-    row.__name__: row for row in (quick, drawing, compressions, cuts, formats, protected, large)
+    row.__name__: row for row in (file, quick, scores, drawing, compressions, cuts, formats, *NAMED)
 }
 SHAPE: dict[str, Any] = {"num_hidden_layers": 32, "num_attention_heads": 32, "hidden_size": 4096}
 SHAPE |= {"num_key_value_heads": 32, "intermediate_size": 11008, "max_position_embeddings": 2048}
@@ -317,7 +378,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         device=asked.device,
         dtype=asked.dtype,
     )
-    rows = asked.only or [name for name in ROWS if name not in ("protected", "large")]
+    rows = asked.only or [name for name, row in ROWS.items() if row not in NAMED]
     with tempfile.TemporaryDirectory() as folder:
         world = World(request, asked.prompts, asked.tokens, Path(folder))
         found = [each for name in rows for each in measured(ROWS[name], world)]
