@@ -10,7 +10,6 @@ import pytest
 
 from engine.cli import main
 from tests.builders import call, instead
-from tests.places import SHARED
 from tests.tracks.language_models.worlds import words_of
 
 
@@ -48,11 +47,3 @@ def test_a_store_that_cannot_be_written_is_said_first(capsys, tmp_path, words):
     (tmp_path / "file").write_text("x")
     code = main(["audit", *instead(words, "--store", str(tmp_path / "file" / "store"))])
     assert code == 2 and "is a file" in capsys.readouterr().out
-
-
-@pytest.mark.skipif(not SHARED.is_dir(), reason="reference data (../shared/data) is not here")
-def test_import_scores_prints_the_published_findings(capsys):
-    path = SHARED / "fasp_head_scores" / "head_scores_gpt2.csv"
-    code, found = call(capsys, "import-scores", path, "--json")
-    assert code == 0 and found["in_axes"]["136"] == 5 and found["in_axes"]["133"] == 4
-    assert {"correlation", "top_heads", "in_axes", "selection"} <= set(found)
