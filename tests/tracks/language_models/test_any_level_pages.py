@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import pytest
 
-from engine.audit.request import Growth
 from engine.report import phrasing
 from engine.report.bundle import export_run
 from engine.report.charts import lookup
@@ -26,6 +25,7 @@ from tests.pages.checks import (
     words_of,
 )
 from tests.tracks.language_models.made_up_run import make_run
+from tests.tracks.language_models.worlds import growth
 
 PREDICTED = "Predicted, not measured"
 
@@ -154,10 +154,7 @@ def test_a_kept_set_is_a_variant_like_any_other_on_every_page_and_in_the_report(
 ):
     """Under its name and with its own numbers."""
     axis, store = run.meta["request"]["axes"][0], Store(run.path.parents[1])
-    asked = Growth(
-        track="language_models", run=run.id, axis=axis, units=(2, 9), name="my own", split="test"
-    )
-    found = grow(asked, store)
+    found = grow(growth(run, axis=axis, units=(2, 9), name="my own", split="test"), store)
     other = {name: part for name, part in run.meta.items() if name != "tables"} | {
         "title": "another audit"
     }

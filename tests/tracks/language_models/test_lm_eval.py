@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from engine.audit.request import Growth
 from engine.audit.verification import verify_run
 from engine.core.errors import PruneAuditError
 from engine.core.types import HeadMask
@@ -24,7 +23,7 @@ from engine.tracks.language_models.panels.benchmarks import benchmark_panel, cha
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit
 from tests.tasks_of_lm_eval import write_task
-from tests.tracks.language_models.worlds import world_request
+from tests.tracks.language_models.worlds import growth, world_request
 
 pytestmark = pytest.mark.skipif(
     not is_installed(), reason="lm-eval is optional: requirements-lm-eval.txt"
@@ -94,15 +93,7 @@ def test_an_audit_measures_tasks_beside_the_texts_and_a_finished_one_grows_by_th
     panel = benchmark_panel(run, choice, "lm_eval")
     assert "Share answered right" in panel.answer and "stereotype" not in panel.said
     assert "nats" not in changed(run, choice, "lm_eval").table.to_csv()
-    more = grow(
-        Growth(
-            track="language_models",
-            run=audited.run.id,
-            axis="religion",
-            benchmarks=(f"lm_eval={place}",),
-        ),
-        store,
-    )
+    more = grow(growth(audited.run, benchmarks=(f"lm_eval={place}",)), store)
     grown = more.table("benchmarks").sort_values(["variant", "metric", "group"], ignore_index=True)
     assert grown.equals(
         table.sort_values(["variant", "metric", "group"], ignore_index=True)[list(grown)]

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from engine.audit.request import Growth
 from engine.audit.verification import verify_run
 from engine.core.types import Hooks
 from engine.store.runs import Run, Store
@@ -19,7 +18,7 @@ from engine.tracks.language_models.growing import grow
 from engine.tracks.language_models.judges import _audit_of
 from engine.tracks.language_models.request import AuditRequest, validate
 from engine.tracks.language_models.run import run_audit
-from tests.tracks.language_models.worlds import world_request
+from tests.tracks.language_models.worlds import growth, world_request
 
 TABLES = ("results", "groups", "generations", "scores")
 
@@ -63,11 +62,9 @@ def test_all_seeds_are_drawn_where_none_is_narrow_and_nothing_else_changes(
 
 def test_what_joins_the_audit_is_drawn_as_often(stopped, words_judged_here):
     store = Store(stopped.path.parents[1])
-    growth = Growth(
-        track="language_models", run=stopped.id, axis="religion", method="fasp", level=0.2
-    )
     there = stopped.table("generations")["variant"].unique()
-    found = grow(growth, store, Hooks()).table("generations")
+    asked = growth(stopped, method="fasp", level=0.2)
+    found = grow(asked, store, Hooks()).table("generations")
     added = found[~found["variant"].isin(there)]
     assert len(added) and set(added["seed"]) == {0} and _audit_of(stopped).seeds == 1
 
