@@ -34,7 +34,7 @@ from engine.tracks.language_models.panels import benchmarks as panel
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit
 from tests.builders import refused
-from tests.tracks.language_models.worlds import world_request, write_pairs
+from tests.tracks.language_models.worlds import growth, world_request, write_pairs
 
 
 def scored(items, **logp):
@@ -343,12 +343,7 @@ def test_an_audit_that_grows_by_a_benchmark_has_the_numbers_of_one_that_asked_fo
 ):
     asked, request, _ = with_pairs
     store = audited.copied(tmp_path / "store")
-    wanted = Growth(
-        track="language_models",
-        run=audited.run.id,
-        axis="religion",
-        benchmarks=(f"crows_pairs={request.benchmarks['crows_pairs']}",),
-    )
+    wanted = growth(audited.run, benchmarks=(f"crows_pairs={request.benchmarks['crows_pairs']}",))
     assert Growth.from_dict(wanted.to_dict()) == wanted and wanted.title.endswith("crows_pairs")
     run = grow(wanted, store)
     for name in (
@@ -366,12 +361,7 @@ def test_an_audit_that_grows_by_a_benchmark_has_the_numbers_of_one_that_asked_fo
     assert {row["number"] for row in rows} >= {"share", "distance"} and rows[0][
         "axis"
     ] == "crows_pairs"
-    more = grow(
-        Growth(
-            track="language_models", run=run.id, axis="religion", method="magnitude", level=0.25
-        ),
-        store,
-    )
+    more = grow(growth(run, method="magnitude", level=0.25), store)
     new = more.table("variants").query("sparsity == 0.25")["variant"].tolist()
     assert not set(new) & set(more.table("benchmarks")["variant"])
     again = grow(wanted, store)
@@ -383,57 +373,19 @@ def test_an_audit_that_grows_by_a_benchmark_has_the_numbers_of_one_that_asked_fo
 
 def test_a_level_of_an_audit_with_benchmarks_is_measured_on_them_at_once(with_pairs, words_judged):
     run, _, store = with_pairs
-    more = grow(
-        Growth(track="language_models", run=run.id, axis="religion", method="fasp", level=0.25),
-        store,
-    )
+    more = grow(growth(run, method="fasp", level=0.25), store)
     new = set(more.table("variants").query("sparsity == 0.25")["variant"])
     assert new and new <= set(more.table("benchmarks")["variant"])
 
 
-def test_growths_of_benchmarks_that_cannot_be_are_refused(audited, words_judged):
-    asked = {"track": "language_models", "run": audited.run.id, "axis": "religion"}
-    store = Store(audited.folder / "store")
-    for benchmarks, words in (
-        (("glue=x", "crows_pairs"), "'glue' is not known|no NAME=PATH"),
-        (("crows_pairs=/nowhere",), "no such file"),
-    ):
-        with pytest.raises(RequestError, match=words):
-            grow(Growth(**asked, benchmarks=benchmarks), store)
-    with pytest.raises(RequestError) as all_at_once:
-        grow(
-            Growth(
-                **asked,
-                benchmarks=("glue=x", "bbq", "winogender=/dev/null", "crows_pairs=/nowhere"),
-            ),
-            store,
-        )
-    told = " ".join(map(str, all_at_once.value.faults))
-    assert all(
-        one in told
-        for one in ("'glue' is not known", "no NAME=PATH", "is neither a file", "no such file")
-    )
-    with pytest.raises(RequestError, match="a level of a method"):
-        grow(Growth(**asked, benchmarks=("crows_pairs=/x",), units=(1,)), store)
-    assert "benchmarks" not in Growth(**asked, units=(1,)).to_dict()
-
-
-def test_what_is_wrong_with_benchmarks_is_told_with_everything_else(
-    audited, words_judged, tmp_path
+def test_growths_of_benchmarks_that_cannot_be_are_refused_with_all_their_faults(
+    audited, words_judged
 ):
-    wrong = {
-        "glue": "x",
-        "bbq": "/dev/null",
-        "crows_pairs": str(tmp_path / "none.csv"),
-        "stereoset": 3,
-    }
-    wrong_request = replace(world_request(audited.folder), benchmarks=wrong, seeds=0)
-    told = " ".join(refused(validate, wrong_request))
-    for words in (
-        "'glue' is not known",
-        "bbq: '/dev/null' is neither",
-        "no such file",
-        "stereoset: 3 is not",
-        "seeds",
-    ):
+    store, run = Store(audited.folder / "store"), audited.run
+    wrong = ("glue=x", "bbq", "winogender=/dev/null", "crows_pairs=/nowhere")
+    told = " ".join(refused(grow, growth(run, benchmarks=wrong), store))
+    for words in ("'glue' is not known", "no NAME=PATH", "is neither a file", "no such file"):
         assert words in told
+    with pytest.raises(RequestError, match="a level of a method"):
+        grow(growth(run, benchmarks=("crows_pairs=/x",), units=(1,)), store)
+    assert "benchmarks" not in growth(run, units=(1,)).to_dict()

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from engine.core.errors import RequestError
 from engine.models.catalog import ASSETS
 from engine.models.checkpoint import load_tokenizer
 from engine.tracks.language_models import request
 from engine.tracks.language_models.request import LETTERS, PromptPlan, validate
 from engine.tracks.language_models.request_checks import cut_prompts, lost_groups
+from tests.models.folders import copied
 from tests.tiny import folder_of
 from tests.tracks.language_models.worlds import world_request
 
@@ -152,7 +152,8 @@ def test_a_plan_tells_of_prompts_that_are_cut(tmp_path):
     assert said and all("prompts are longer than 1 tokens" in one for one in said)
 
 
-def test_axes_that_nobody_named_are_offered(tmp_path):
-    with pytest.raises(RequestError, match="axis: none is named. Known: ") as caught:
-        validate(world_request(tmp_path, axes=()))
-    assert all(axis in str(caught.value) for axis in validate(world_request(tmp_path)).request.axes)
+def test_inspect_says_what_of_a_folder_is_not_read(tmp_path):
+    folder = copied("gpt2", tmp_path)
+    (folder / "pytorch_model.bin").write_bytes(b"x")
+    note = "pytorch_model.bin is not read; model.safetensors is. Are they the same weights?"
+    assert note in request.inspected({"model": str(folder)})
