@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from engine.core.errors import RequestError
 from engine.core.types import Event, Hooks
 from engine.report.charts.panel import Choice
 from engine.report.charts.pareto import pareto
@@ -36,7 +35,7 @@ def run(words_judged_here, tmp_path_factory):
     folder = tmp_path_factory.mktemp("controls")
     request = world_request(
         folder,
-        methods=("fasp", "random"),
+        methods=("fasp", "random_noncritical"),
         gamma="search",
         controls=4,
         sparsities=(0.0, 0.1, 0.3),
@@ -69,10 +68,19 @@ def test_every_variant_of_fasp_has_its_controls_of_the_same_size_and_protection(
     ].gt(1).all()
 
 
-def test_the_search_says_how_sure_it_is(run):
+def test_gamma_is_searched_on_validation_and_reported_on_test_and_says_how_sure_it_is(run):
+    variants = run.table("variants")
+    fasp = variants[variants["method"] == "fasp"]
+    assert set(fasp["gamma"]) == {0.2, 0.3, 0.4, 0.5, 0.6, 0.7}
     for axis, found in run.meta["scoring"]["gamma"].items():
-        assert found["chosen"] == run.meta["gamma"][axis]
-        assert sum(found["shares"].values()) == pytest.approx(1.0)
+        gamma = run.meta["gamma"][axis]
+        assert set(fasp[fasp["chosen"] & (fasp["target_axis"] == axis)]["gamma"]) == {gamma}
+        assert found["chosen"] == gamma and sum(found["shares"].values()) == pytest.approx(1.0)
+    control = variants[variants["method"] == "random_noncritical"]
+    assert set(control[control["chosen"]]["gamma"]) == set(run.meta["gamma"].values())
+    results = run.table("results").merge(variants[["variant", "chosen"]], on="variant")
+    assert results[results["split"] == "test"]["chosen"].all()
+    assert not results[results["split"] == "validation"]["chosen"].all()
 
 
 def test_the_chart_draws_them_behind_and_says_the_rank(run):
@@ -94,9 +102,8 @@ def test_before_a_rank_is_called_better_than_chance_gamma_is_searched_for_random
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr("engine.tracks.language_models.controls.LEVEL", 1.0)  # of every rank
-    request = world_request(
-        tmp_path, methods=("fasp",), gamma="search", controls=3, sparsities=(0.0, 0.3), seeds=1
-    )
+    few = {"axes": ("religion",), "sparsities": (0.0, 0.3), "seeds": 1}
+    request = world_request(tmp_path, methods=("fasp",), gamma="search", controls=3, **few)
     run = run_audit(request, Store(tmp_path / "store"))
     table, scores = run.table("controls"), run.table("scores").query("score == 'z_ppl'")
     assert table["searched"].all() and set(table["gamma"]) <= set(request.gammas)
@@ -127,11 +134,9 @@ def test_few_prompts_come_first(tmp_path):
     assert len(stages(replace(request, seeds=1))) == 2
 
 
-def test_controls_of_a_method_that_is_not_asked_are_refused(tmp_path):
+def test_controls_are_those_of_a_method_that_is_asked(tmp_path):
     request = world_request(tmp_path, methods=("random",))
     assert request.n_controls == 0 and validate(request)
-    with pytest.raises(RequestError, match="fasp, which is not among the methods"):
-        validate(replace(request, controls=20))
     assert (
         validate(replace(request, controls=0))
         and world_request(tmp_path, controls=None).n_controls == 20

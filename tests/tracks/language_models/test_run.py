@@ -19,8 +19,8 @@ from engine.report.summary import summary_of, summary_text
 from engine.store.runs import Run, Store
 from engine.surgery.heads.mask import masked
 from engine.tracks.language_models.bias import bias
-from engine.tracks.language_models.request import AuditRequest, validate
-from engine.tracks.language_models.run import run_audit, scores_only
+from engine.tracks.language_models.request import validate
+from engine.tracks.language_models.run import scores_only
 from tests.builders import seal
 from tests.tracks.language_models.worlds import word_judge, world_request
 
@@ -118,35 +118,6 @@ def test_z_bias_equals_the_slow_obvious_way(run, request_):
             assert row["value"].item() == pytest.approx(
                 measured(None, seed) - measured(unit, seed), abs=1e-12
             )
-
-
-@pytest.mark.slow
-def test_shuffled_prompts_change_nothing(run, request_, tmp_path):
-    table = pd.read_csv(request_.prompts).sample(frac=1, random_state=1)
-    table.to_csv(request_.prompts, index=False)
-    same_tables(run, run_audit(request_, Store(tmp_path / "b")))
-
-
-def test_gamma_is_searched_on_validation_and_reported_on_test(request_, tmp_path):
-    searched = AuditRequest.from_dict(
-        {
-            **request_.to_dict(),
-            "gamma": "search",
-            "controls": 0,
-            "methods": ["fasp", "magnitude", "random_noncritical"],
-        }
-    )
-    run = run_audit(searched, Store(tmp_path / "store"))
-    variants = run.table("variants")
-    fasp = variants[variants["method"] == "fasp"]
-    assert set(fasp["gamma"]) == {0.2, 0.3, 0.4, 0.5, 0.6, 0.7}
-    for axis, gamma in run.meta["gamma"].items():
-        assert set(fasp[fasp["chosen"] & (fasp["target_axis"] == axis)]["gamma"]) == {gamma}
-    control = variants[variants["method"] == "random_noncritical"]
-    assert set(control[control["chosen"]]["gamma"]) == set(run.meta["gamma"].values())
-    results = run.table("results").merge(variants[["variant", "chosen"]], on="variant")
-    assert results[results["split"] == "test"]["chosen"].all()
-    assert not results[results["split"] == "validation"]["chosen"].all()
 
 
 def test_progress_reaches_its_end_and_names_the_time_left(audited):
