@@ -69,16 +69,6 @@ def sent_elsewhere(audit, folder) -> None:
     audit.context.plan = replace(plan, request=replace(plan.request, model=str(folder)))
 
 
-def test_two_nodes_give_what_this_process_gives(cluster, local, tmp_path):
-    folder, expected = local
-    _, audit = audit_in(folder, tmp_path)
-    executor = OnRay(cluster.address)
-    executor.run(audit.context, "score heads", some_shards(), Progress(lambda event: None))
-    assert all(audit.context.kept(shard) for shard in some_shards())
-    assert set(executor.attempts.values()) == {1} and len(executor.attempts) > 5
-    assert_alike(audit, expected)
-
-
 def test_a_killed_worker_costs_only_its_bundle(cluster, local, tmp_path):
     folder, expected = local
     _, audit = audit_in(folder, tmp_path)
@@ -123,16 +113,6 @@ def test_other_files_on_a_worker_are_refused(cluster, local, tmp_path):
         OnRay(cluster.address).run(
             audit.context, "score heads", some_shards()[:1], Progress(lambda event: None)
         )
-
-
-@pytest.mark.parametrize(
-    "address, said", [("127.0.0.1:1", "nothing answers"), ("nonsense", "no host:port")]
-)
-def test_an_address_without_a_cluster_is_said(address, said):
-    if ray.is_initialized():
-        ray.shutdown()
-    with pytest.raises(RequestError, match=said):
-        connect(address)
 
 
 def test_a_cluster_without_workers_gives_up_and_keeps_what_was_finished(
