@@ -63,7 +63,7 @@ def test_of_a_turn_the_prompt_alone_is_scored(talker):
         assert found["nll"][at] == pytest.approx(expected, rel=1e-5)
 
 
-def test_audits_in_and_out_of_a_chat_are_two_and_each_says_which_it_is(talker, tmp_path):
+def test_audits_in_and_out_of_a_chat_are_two_and_each_says_which_it_is(talker, tmp_path, no_charts):
     raw, chat = (asked(tmp_path, talker, chat=chat) for chat in (False, True))
     runs = [run_audit(request, Store(tmp_path / "store")) for request in (raw, chat)]
     assert runs[0].id != runs[1].id

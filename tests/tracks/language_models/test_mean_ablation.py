@@ -33,7 +33,7 @@ def test_means_change_scores_and_travel_with_the_mask(words_judged, tmp_path, ca
     assert runs[1].table("costs").query("variant != 'dense'")["agrees"].eq(True).all()
     assert "head_means" not in runs[0].meta["tables"] and len(runs[1].table("head_means")) == 12
 
-    export_run(runs[1], tmp_path / "out", ["masks", "checkpoint", "report"])
+    export_run(runs[1], tmp_path / "out", ["masks", "checkpoint"])
     path = sorted((tmp_path / "out").rglob("*.mask.json"))[-1]
     record = json.loads(path.read_text())
     assert record["settings"]["ablation"] == "mean" and len(record["units"][0]["mean"]) == 8
