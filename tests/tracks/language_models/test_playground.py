@@ -14,7 +14,7 @@ from engine.cli import main
 from engine.core.errors import RequestError
 from engine.core.types import HeadMask, Hooks
 from engine.models.load_language_model import load_language_model
-from engine.resident.asks import answer_here, asks
+from engine.resident.asks import answer_here
 from engine.resident.warm import Warm
 from engine.store.runs import Run
 from engine.surgery.heads.mask import masked
@@ -74,10 +74,6 @@ def kept(run: Run, variant: str) -> pd.DataFrame:
         run.table("prompts"), on="prompt_id"
     )
     return table.rename(columns={"text_x": "text", "text_y": "prompt"})
-
-
-def test_the_question_is_found():
-    assert "prompt" in asks()
 
 
 def test_a_prompt_of_the_run_gets_the_texts_and_scores_of_the_audit(run, ask):
@@ -282,11 +278,6 @@ def test_bad_input_is_refused_with_what_to_do(ask, given, told):
 
 def test_every_fault_is_told_at_once(ask):
     assert len(refused(ask, prompt="", tokens=0, seed=-1, heads=["9.9"], axis="x")) == 5
-
-
-def test_a_whole_layer_and_everything_can_be_off(ask):
-    assert ask(heads=[0, 1, 2, 3])["rows"][0]["pruned"]["pieces"]
-    assert ask(heads=list(range(12)))["rows"][0]["pruned"]["pieces"]
 
 
 def test_a_run_with_other_weights_or_without_its_model_is_refused(run, copy, store, tmp_path):

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.charts.reliability_parts import reliable_said
 from engine.tracks.language_models.panels import bench, heads, reliability
@@ -117,11 +116,3 @@ def test_axes_whose_noise_hides_small_effects_are_named(run, tmp_path):
     assert "noise hides" in panel.caveat and set(panel.table["over"]) == {"all heads"}
     wide = pd.DataFrame([{"name": "religion", "ICC": 0.97, "low": 0.06, "high": 0.99}])
     assert "for 0 of 1 axis" in reliable_said(wide, "axis", "axes")
-
-
-def test_a_control_stands_beside_the_method_at_the_same_gamma(run):
-
-    for axis, gamma in run.meta["gamma"].items():
-        mine = lookup.of_axis(run, run.table("variants"), axis)
-        free = mine[(mine["target_axis"] == "") & mine["gamma"].notna()]
-        assert set(free["gamma"]) <= {gamma}
