@@ -8,10 +8,19 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
+from engine.audit.tracks import request_from, tracks
+from engine.models import catalog
 from engine.models.catalog import ASSETS
 from engine.models.checkpoint import load_tokenizer
 from engine.tracks.language_models import request
-from engine.tracks.language_models.request import LETTERS, PromptPlan, validate
+from engine.tracks.language_models.request import (
+    FIRST,
+    LETTERS,
+    PEOPLE,
+    QUICK,
+    PromptPlan,
+    validate,
+)
 from engine.tracks.language_models.request_checks import cut_prompts, lost_groups
 from tests.models.folders import copied
 from tests.tiny import folder_of
@@ -157,3 +166,21 @@ def test_inspect_says_what_of_a_folder_is_not_read(tmp_path):
     (folder / "pytorch_model.bin").write_bytes(b"x")
     note = "pytorch_model.bin is not read; model.safetensors is. Are they the same weights?"
     assert note in request.inspected({"model": str(folder)})
+
+
+def test_the_quick_request_holds_up_and_is_small():
+    plan = validate(request_from(QUICK.request("demo-gpt2")))
+    request = plan.request
+    assert len(request.axes) == 1 and request.seeds == 1 and request.n_controls == 0
+    assert (
+        len(plan.prompts.table.query("not split.str.startswith('spare')")) <= FIRST["max_prompts"]
+    )
+    assert str(FIRST["max_prompts"]) in QUICK.said and "wide" in QUICK.said
+
+
+def test_another_model_than_a_toy_is_asked_about_people(monkeypatch):
+    asked = tracks()["language_models"].part("quick").request
+    for is_installed, judge in ((True, "judge-minilm"), (False, "demo-judge")):
+        monkeypatch.setattr(catalog, "has_encoder", lambda _, found=is_installed: found)
+        assert asked("gpt2")["judge"] == judge and asked("gpt2")["prompts"] == str(PEOPLE)
+        assert asked("demo-gpt2")["judge"] == "demo-judge" and not asked("demo-gpt2")["prompts"]

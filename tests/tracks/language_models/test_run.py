@@ -1,26 +1,29 @@
-"""A whole audit of a tiny world: complete, repeatable, resumable, checked against the slow obvious
-way."""
+"""A whole audit of a tiny world: complete, repeatable, checked against the slow obvious way; with
+heads silenced to their means, which travel with the mask."""
 
 from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from engine.audit.verification import verify_run
+from engine.cli import main
 from engine.core.files import sha256_of
 from engine.core.types import HeadMask
 from engine.models.decode import sample, text_of
 from engine.models.load_language_model import load_language_model
+from engine.report.bundle import export_run
 from engine.report.summary import summary_of, summary_text
 from engine.store.runs import Run, Store
 from engine.surgery.heads.mask import masked
 from engine.tracks.language_models.bias import bias
 from engine.tracks.language_models.request import validate
-from engine.tracks.language_models.run import scores_only
+from engine.tracks.language_models.run import run_audit, scores_only
 from tests.builders import seal
 from tests.tracks.language_models.worlds import word_judge, world_request
 
@@ -173,3 +176,39 @@ def test_magnitude_and_gradient_equal_the_obvious_way(run, request_):
     expected = (total / total.norm(dim=1, keepdim=True)).reshape(-1)
     found = scores.query("score == 'gradient'").sort_values("unit")["value"].to_numpy()
     assert np.allclose(found, expected, atol=1e-4)
+
+
+def test_means_change_scores_and_travel_with_the_mask(words_judged, tmp_path, capsys):
+    store = Store(tmp_path / "store")
+    zero = world_request(
+        tmp_path, axes=("religion",), methods=("fasp",), sparsities=(0.0, 0.3), controls=0
+    )
+    mean = replace(zero, ablation="mean")
+    runs = [run_audit(one, store) for one in (zero, mean)]
+    values = [
+        run.table("scores").query("seed == -1 and score == 'z_ppl'")["value"].to_numpy()
+        for run in runs
+    ]
+    assert np.abs(values[0] - values[1]).max() > 1e-3
+    dense = [run.table("results").query("variant == 'dense'")["value"].to_numpy() for run in runs]
+    np.testing.assert_allclose(dense[0], dense[1], rtol=1e-4)
+    assert runs[0].meta["model"] == runs[1].meta["model"], "as many parameters"
+    assert runs[1].table("costs").query("variant != 'dense'")["agrees"].eq(True).all()
+    assert "head_means" not in runs[0].meta["tables"] and len(runs[1].table("head_means")) == 12
+
+    export_run(runs[1], tmp_path / "out", ["masks", "checkpoint"])
+    path = sorted((tmp_path / "out").rglob("*.mask.json"))[-1]
+    record = json.loads(path.read_text())
+    assert record["settings"]["ablation"] == "mean" and len(record["units"][0]["mean"]) == 8
+    words = f"apply {path} --model {mean.model} --to {tmp_path / 'cut'} --device cpu --json"
+    assert main(words.split()) == 0
+    assert json.loads(capsys.readouterr().out)["masked_equals_reloaded"]
+
+
+def test_a_resumed_run_has_the_same_means(words_judged, tmp_path):
+    request = world_request(tmp_path, axes=("religion",), ablation="mean", estimator="gradient")
+    store = Store(tmp_path / "store")
+    first = scores_only(request, store)
+    counted = len(list((tmp_path / "store").rglob("*.shard")))
+    assert scores_only(request, store).equals(first)
+    assert len(list((tmp_path / "store").rglob("*.shard"))) == counted, "nothing is computed twice"
