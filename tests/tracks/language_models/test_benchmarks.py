@@ -3,6 +3,7 @@ whole audit."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -12,15 +13,19 @@ import torch
 
 from engine.audit.request import Growth
 from engine.audit.verification import verify_run
-from engine.core.errors import RequestError
-from engine.data.benchmarks.base import Benchmark
+from engine.core.errors import PruneAuditError, RequestError
+from engine.core.types import HeadMask
+from engine.data.benchmarks.base import Benchmark, load_benchmark
+from engine.data.benchmarks.lm_eval_tasks import is_installed
 from engine.models.load_language_model import load_language_model
 from engine.report.charts import lookup
 from engine.report.charts.flips import flipped_said
+from engine.report.charts.panel import Choice
 from engine.report.contents import default_choice
 from engine.report.summary import summary_text
 from engine.report.verdict import verdict
 from engine.store.runs import Store, where
+from engine.surgery.heads.mask import masked
 from engine.tracks.language_models.benchmark_tables import N_NULL, numbers_of, readable_items, tail
 from engine.tracks.language_models.benchmarks.base import Scored, scored_benchmarks
 from engine.tracks.language_models.growing import grow, told
@@ -30,10 +35,13 @@ from engine.tracks.language_models.likelihoods import (
     choice_logps,
     rows_of,
 )
+from engine.tracks.language_models.measurements.benchmarks import _built, task_scores
 from engine.tracks.language_models.panels import benchmarks as panel
+from engine.tracks.language_models.panels.benchmarks import benchmark_panel, changed
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit
 from tests.builders import refused
+from tests.tasks_of_lm_eval import write_task
 from tests.tracks.language_models.worlds import growth, world_request, write_pairs
 
 
@@ -331,13 +339,6 @@ def test_an_audit_measures_a_benchmark_beside_everything_else(audited, with_pair
     pd.testing.assert_frame_equal(others, audited.run.table("results"), check_exact=True)
 
 
-def test_a_finished_audit_is_found_and_another_file_is_another_audit(with_pairs, words_judged):
-    run, request, store = with_pairs
-    assert run_audit(request, store).id == run.id
-    moved = replace(request, benchmarks={"crows_pairs": str(write_pairs(store.root, n=13))})
-    assert validate(moved).run_id != run.id
-
-
 def test_an_audit_that_grows_by_a_benchmark_has_the_numbers_of_one_that_asked_for_it(
     audited, with_pairs, words_judged, tmp_path
 ):
@@ -389,3 +390,73 @@ def test_growths_of_benchmarks_that_cannot_be_are_refused_with_all_their_faults(
     with pytest.raises(RequestError, match="a level of a method"):
         grow(growth(run, benchmarks=("crows_pairs=/x",), units=(1,)), store)
     assert "benchmarks" not in growth(run, units=(1,)).to_dict()
+
+
+needs_lm_eval = pytest.mark.skipif(
+    not is_installed(), reason="lm-eval is optional: requirements-lm-eval.txt"
+)
+
+
+def by_hand(lm, rows):
+    """1 where the right answer is the likeliest of an item's, by log p of what follows the
+    question, else 0."""
+    found = []
+    for row in rows:
+        logp = []
+        for answer in row["choices"]:
+            before, whole = (
+                lm.tokenizer(text)["input_ids"]
+                for text in (row["question"], f"{row['question']} {answer}")
+            )
+            with torch.no_grad():
+                said = lm.model(input_ids=torch.tensor([whole])).logits[0].log_softmax(-1)
+            logp.append(
+                sum(float(said[at - 1, whole[at]]) for at in range(len(before), len(whole)))
+            )
+        found.append(float(max(range(len(logp)), key=logp.__getitem__) == row["gold"]))
+    return found
+
+
+@needs_lm_eval
+def test_the_package_counts_as_by_hand_and_the_mask_acts(audited, tmp_path):
+    lm = load_language_model(audited.folder / "model")
+    benchmark = load_benchmark("lm_eval", write_task(tmp_path, n=40))
+    rows = [json.loads(line) for line in (tmp_path / "items.jsonl").read_text().splitlines()]
+    mask, found = HeadMask.from_units(lm.n_layers, lm.n_heads, tuple(range(lm.n_heads))), []
+    for one in (HeadMask(lm.n_layers, lm.n_heads), mask):
+        with masked(lm, one):
+            mine = task_scores(lm, benchmark)["logp"][benchmark.choices["role"] == "right"].tolist()
+            assert mine == by_hand(lm, rows)
+            found.append(mine)
+    assert found[0] != found[1]
+    write_task(tmp_path, n=39)
+    _built.cache_clear()
+    with pytest.raises(PruneAuditError, match="not those"):
+        task_scores(lm, benchmark)
+
+
+@needs_lm_eval
+def test_an_audit_measures_tasks_beside_the_texts(audited, tmp_path, words_judged):
+    place = str(write_task(tmp_path, n=40))
+    request, store = (
+        replace(world_request(audited.folder), benchmarks={"lm_eval": place}),
+        audited.copied(tmp_path / "s"),
+    )
+    plain = validate(world_request(audited.folder)).versions
+    assert set(validate(request).versions) - set(plain) == {"measurement task_scores"}
+    run = run_audit(request, store)
+    assert run.id != audited.run.id and verify_run(run)["ok"]
+    table = run.table("benchmarks")
+    assert set(table["variant"]) == set(run.table("variants").query("chosen")["variant"])
+    dense = table.query("variant == 'dense' and group == '' and metric == 'right'").iloc[0]
+    assert (
+        0 < dense["value"] < 1
+        and dense["low"] < dense["value"] < dense["high"]
+        and dense["n"] == 40
+    )
+    other = table.query("variant != 'dense' and group == '' and metric == 'right'")
+    assert other[["delta", "delta_low", "delta_high", "delta_p"]].notna().all().all()
+    choice = Choice(method="fasp", axis="religion", level=0.3)
+    panel = benchmark_panel(run, choice, "lm_eval")
+    assert "Share answered right" in panel.answer and "stereotype" not in panel.said
+    assert "nats" not in changed(run, choice, "lm_eval").table.to_csv()
