@@ -1,16 +1,20 @@
-"""Scores that others published: read with all their faults, the paper's findings in them, and
-head_contributions.json of the published code written too."""
+"""Scores that others published: read with all their faults, the paper's findings and figures in
+them, and head_contributions.json of the published code written too."""
 
 from __future__ import annotations
 
+import copy
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from engine.audit.experiments import ExperimentAsk, table_of
 from engine.cli import main
 from engine.core.errors import RequestError
 from engine.core.types import POOLED
+from engine.tracks.language_models.experiments.paper import unlike_paper
 from engine.tracks.language_models.panels.correlations import wide_scores
 from engine.tracks.language_models.panels.heads import pooled_scores
 from engine.tracks.language_models.published_scores import (
@@ -21,6 +25,8 @@ from engine.tracks.language_models.published_scores import (
     load_published,
     published_findings,
 )
+from engine.tracks.language_models.request import REQUEST
+from tests.experiment_checks import QUICK, of_paper
 from tests.places import SHARED
 from tests.tracks.language_models.made_up_run import make_run
 
@@ -245,3 +251,62 @@ def test_the_commands_write_it_and_read_it(run, tmp_path, capsys, monkeypatch):
     )
     assert main(["import-scores", str(tmp_path / FILE)]) == 0
     assert "means over seeds" in capsys.readouterr().out
+
+
+FOUND = of_paper("FASP")
+
+
+def test_every_figure_is_there():
+    assert {one.figure for one in FOUND.values()} == {f"Fig. {number}" for number in range(1, 6)}
+    assert not FOUND["fasp-fig1"].computes
+
+
+def test_quick_requests_are_one_audit():
+    assert [one.requests(QUICK) for one in FOUND.values() if one.computes] == [[REQUEST]] * 4
+
+
+def test_the_papers_scale_asks_for_the_papers_settings(tmp_path):
+    texts = {"corpus": str(tmp_path / "test.txt"), "validation_corpus": str(tmp_path / "valid.txt")}
+    ask = ExperimentAsk(data=str(tmp_path), **texts)
+    several = FOUND["fasp-fig2"].requests(ask)
+    assert {name: getattr(several[0], name) for name in texts} == texts
+    assert [one.model for one in several][:2] == ["distilgpt2", "gpt2"] and len(several) == 6
+    one = several[0]
+    assert (one.top_k, one.estimator, len(one.sparsities)) == (50, "generate", 11)
+    assert several[:3] == FOUND["fasp-fig5"].requests(ask), (
+        "figures of the same models share their audits"
+    )
+    assert several[5].axes == ("gender_and_sex",)
+    assert "WikiText" in str(FOUND["fasp-fig2"].faults(ExperimentAsk(data=str(tmp_path)))[0])
+
+
+def test_what_a_run_shares_with_the_papers_protocol_is_not_named(run):
+    meta = copy.deepcopy(run.meta)
+    meta["prompts"]["own_split"], meta["request"]["validation_corpus"] = True, "valid.txt"
+    others = SimpleNamespace(meta=meta, request=meta["request"])
+    ours, papers = (unlike_paper(one, ["gpt2"]) for one in (run, others))
+    for name in ("validation prompts", "validation text"):
+        assert name in ours and name not in papers
+
+
+@needs_scores
+def test_published_scores_give_the_numbers_that_the_paper_prints():
+    ask = ExperimentAsk(data=str(SCORES))
+    for name in ("fasp-fig3", "fasp-fig4"):
+        one = FOUND[name]
+        assert one.faults(ask) == [] and one.requests(ask) == []
+        assert all(panel.has_chart for panel in one.panels([], ask))
+    told = table_of(FOUND["fasp-fig3"].read([], ask))
+    printed = told[told["paper"].notna()]
+    assert printed["paper"].tolist() == printed["ours"].tolist() == [5, 4, 1]
+    gpt2 = table_of(FOUND["fasp-fig4"].read([], ask))
+    assert len(gpt2) == 3 * 20 and gpt2["low"].lt(gpt2["ours"]).all()
+    pair = gpt2[gpt2["what"].str.startswith("gpt2: correlation of nationality and sexual")]
+    assert pair["ours"].round(2).tolist() == [0.86, 0.43] and pair["low"].lt(0.4).all(), (
+        "Fisher's interval begins at .81"
+    )
+
+
+def test_a_folder_without_scores_is_said(tmp_path):
+    (fault,) = FOUND["fasp-fig3"].faults(ExperimentAsk(data=str(tmp_path)))
+    assert "no published scores of gpt2" in fault.what
