@@ -119,13 +119,6 @@ def test_the_beginning_is_said_and_part_of_the_audit(begun, tmp_path, words_judg
     assert all(one["tokens"].equals(table["tokens"]) for one in single)
 
 
-def test_batching_changes_nothing():
-    lm = tiny_model("llama_grouped")
-    tokens = [3 + (at * 7) % 40 for at in range(150)]
-    one, many = (window_nll(lm, tokens, Window(20, 10), batch_size=size) for size in (1, 16))
-    assert np.allclose(one["nll"], many["nll"], rtol=1e-5)
-
-
 @pytest.mark.parametrize("name", [*TINY, *CUT])
 def test_texts_and_padded_prompts_are_as_likely_as_the_whole_model_says_of_each_alone(name):
     lm = tiny_language_model(name)
