@@ -121,23 +121,18 @@ def test_a_cancelled_job_stops_and_keeps_what_is_finished(tmp_path, processes):
     assert shards_of(store) >= 5 and store.ids() == []
 
 
-def test_a_wrong_request_fails_with_its_faults_and_leaves_no_run(tmp_path, processes):
-    store = Store(tmp_path / "a")
-    job_id = submit(world_request(tmp_path, model="/no/such", axes=("age",)), store)
-    assert processes.ended() == 2 and status(store, job_id) == "failed"
-    said = "\n".join(str(fault) for fault in job_state(store, job_id).faults)
-    assert "/no/such" in said and "age" in said and store.ids() == []
-
-
 def test_one_damaged_job_does_not_hide_the_others(tmp_path):
-    request, store = world_request(tmp_path, model="/no/such", **SMALL), Store(tmp_path / "a")
+    wrong = {**SMALL, "model": "/no/such", "axes": ("age",)}
+    request, store = world_request(tmp_path, **wrong), Store(tmp_path / "a")
     with pytest.raises(RequestError):
         run_job(store, request)
     broken = store.jobs_folder / "job-1"
     broken.mkdir()
     (broken / "state.json").write_text("{")
     there, nothing_left = list_jobs(store)
-    assert there.status == nothing_left.status == "failed" and there.faults
+    assert there.status == nothing_left.status == "failed" and store.ids() == []
+    said = "\n".join(str(fault) for fault in there.faults)
+    assert "/no/such" in said and "age" in said
     assert "damaged" in nothing_left.message and "cannot be resumed" in nothing_left.message
 
 
