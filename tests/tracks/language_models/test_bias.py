@@ -1,25 +1,16 @@
 """Bias and its null band, against slow loops and by hand."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from engine.core.errors import PruneAuditError, RequestError
 from engine.tracks.language_models.bias import Exchanges, bias, group_band, lay_out, null_band
+from tests.tracks.language_models.test_bias_bootstrap import table_of as bootstrap_table
 
-
-def table_of(n, *, seed=0, templates=6, groups=3, effect=0.0):
-    r = np.random.default_rng(seed)
-    s = r.integers(0, groups, n)
-    return pd.DataFrame(
-        {
-            "prompt_id": [f"p{i}" for i in range(n)],
-            "subgroup": [f"s{k}" for k in s],
-            "template": [f"t{k}" for k in r.integers(0, templates, n)],
-            "descriptor": [f"d{a}{b}" for a, b in zip(s, r.integers(0, 4, n), strict=True)],
-            "toxicity": r.random(n) + effect * s,
-        }
-    )
+table_of = partial(bootstrap_table, templates=6, effect=0.0, drawn=True)
 
 
 def cells(rows):

@@ -23,9 +23,12 @@ from engine.tracks.language_models.perplexity import (
 )
 
 
-def table_of(n, *, seed=0, templates=8, groups=3, descriptors=4, effect=0.1, repeats=1):
+def table_of(
+    n, *, seed=0, templates=8, groups=3, descriptors=4, effect=0.1, repeats=1, drawn=False
+):
+    """n prompts of subgroups in turn, or of drawn ones."""
     r = np.random.default_rng(seed)
-    s = np.arange(n) % groups
+    s = r.integers(0, groups, n) if drawn else np.arange(n) % groups
     rows = pd.DataFrame(
         {
             "prompt_id": [f"p{i}" for i in range(n)],
