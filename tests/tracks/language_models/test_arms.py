@@ -30,7 +30,8 @@ from engine.tracks.language_models.growing import check_growth, grow
 from engine.tracks.language_models.panels import along_sparsity as arms
 from engine.tracks.language_models.request import AuditRequest, validate
 from engine.tracks.language_models.run import run_audit
-from tests.builders import faults_of
+from tests.builders import exchanged, faults_of
+from tests.models.folders import edit
 from tests.tiny import build
 from tests.tracks.language_models.worlds import growth, word_judge, world_request
 
@@ -241,33 +242,24 @@ def test_the_price_chart_compares_every_way_with_a_cut_of_heads(run, monkeypatch
 
 
 def test_another_tokenizer_is_refused_with_what_differs(asked, tmp_path):
-    other = build("gpt2", tmp_path / "other")
-    words = json.loads((other / "tokenizer.json").read_text())
-    vocabulary = words["model"]["vocab"]
-    vocabulary["w1"], vocabulary["w2"] = vocabulary["w2"], vocabulary["w1"]
-    (other / "tokenizer.json").write_text(json.dumps(words))
-    assert "2 entries of the two vocabularies differ" in faults(
-        changed(asked, against=[str(other)])
-    )
+    other = str(build("gpt2", tmp_path / "other"))
+    with exchanged(other, "w1", "w2"):
+        said = faults(changed(asked, against=[other]))
+    assert "2 entries of the two vocabularies differ" in said
     again = build("gpt2", tmp_path / "again")
-    words = json.loads((again / "tokenizer.json").read_text())
-    words["pre_tokenizer"] = {"type": "WhitespaceSplit"}  # not at signs
-    (again / "tokenizer.json").write_text(json.dumps(words))
+    edit(again, "tokenizer.json", pre_tokenizer={"type": "WhitespaceSplit"})  # not at signs
     assert "tokens, or others of them" in faults(changed(asked, against=[str(again)]))
 
 
 def test_quantised_weights_need_their_loader_and_never_are_the_base(asked, tmp_path):
     other = build("gpt2", tmp_path / "int4")
-    config = json.loads((other / "config.json").read_text())
     lone = "pip install --no-deps gptqmodel optimum"  # else pip exchanges torch
     for how, wanted in (
         ("gptq", "needs gptqmodel and optimum"),
         ("awq", lone),
         ("rot13", "is not known here"),
     ):
-        (other / "config.json").write_text(
-            json.dumps({**config, "quantization_config": {"quant_method": how}})
-        )
+        edit(other, quantization_config={"quant_method": how})
         assert wanted in faults(changed(asked, against=[str(other)]))
     assert "name this one with --against" in faults(changed(asked, model=str(other), against=[]))
 
