@@ -185,10 +185,8 @@ def test_charts_say_what_stands_in_the_place(run, method, level):
     untimed = method in ("wanda", "int8", "random_weights")
     assert untimed == ("its time says nothing" in saved_said(run, variant))
     assert untimed == ("time (ms)" not in set(cost.cost(run, choice).table["what"]))
-    assert (
-        "heads" not in cost.cost(run, choice).answer
-        and "do NOT agree" not in cost.cost(run, choice).mind
-    )
+    assert "heads" not in cost.cost(run, choice).answer
+    assert "do NOT agree" not in cost.cost(run, choice).mind
     assert set(pareto.points(run, choice, "test")["method"]) == set(lookup.reported(run)["method"])
     for make in arms.PANELS:
         panel = make(run, choice)
@@ -222,18 +220,12 @@ def test_the_price_chart_compares_every_way_with_a_cut_of_heads(run, monkeypatch
         choice = Choice(method=method, axis="nationality", level=level, reading="group_means")
         panel = arms.by_bytes(run, choice)
         compared = panel.table[panel.table["compared with"] != ""]
-        assert (
-            len(compared) == 6
-            and compared[["bias minus that", "exchanged low", "q"]].notna().all().all()
-        )
-        assert (
-            set(compared["compared with"]) == {"perplexity only, 50 % cut"}
-            and "exchanged:" in panel.more
-        )
-        assert (
-            set(compared["takes as much"]) == {"no"}
-            and "No other method takes as much" in panel.answer
-        )
+        assert len(compared) == 6
+        assert compared[["bias minus that", "exchanged low", "q"]].notna().all().all()
+        assert set(compared["compared with"]) == {"perplexity only, 50 % cut"}
+        assert "exchanged:" in panel.more
+        assert set(compared["takes as much"]) == {"no"}
+        assert "No other method takes as much" in panel.answer
     monkeypatch.setattr(arms, "NEAR", 0.1)
     told = arms.by_bytes(run, choice).answer
     assert "Compared prompt by prompt with perplexity only, 50 % cut: of 2 other methods" in told, (
@@ -269,9 +261,8 @@ def test_what_cannot_be_read_is_told_with_its_name(asked, tmp_path):
     AutoModelForCausalLM.from_pretrained(other).save_pretrained(other, max_shard_size="20KB")
     (other / "model.safetensors").unlink()
     next(iter(other.glob("model-0000*"))).unlink()
-    assert (
-        "against" in (told := faults(changed(asked, against=[str(other)]))) and "is missing" in told
-    )
+    assert "against" in (told := faults(changed(asked, against=[str(other)])))
+    assert "is missing" in told
     own = asked.against[0]
     assert "named twice" in faults(changed(asked, against=[own, f"{own}/"]))
     short = build("gpt2", tmp_path / "short", n_positions=32)
@@ -284,9 +275,8 @@ def test_an_arm_is_taken_away_as_a_folder_that_plain_transformers_loads(run, met
     export_run(run, tmp_path, ["checkpoint", "model_card"], variant=variant)
     (folder,) = (tmp_path / "checkpoint").iterdir()
     agreement = json.loads((folder / "agreement.json").read_text())
-    assert (
-        agreement["reloaded"]["holds"] and "heads removed" not in (folder / "README.md").read_text()
-    )
+    assert agreement["reloaded"]["holds"]
+    assert "heads removed" not in (folder / "README.md").read_text()
     loaded = AutoModelForCausalLM.from_pretrained(folder / "model")
     assert len(loaded.transformer.h) == (2 if method == "layer_drop" else 3)
     with pytest.raises(RequestError, match="has no mask"):
@@ -344,11 +334,9 @@ def test_an_arm_that_predicts_worse_than_a_guess_is_unusable_and_not_less_biased
     text = results[results["metric"] == "perplexity"].set_index("variant")["value"]
     assert text["dense"] <= 428 < text["against-ruin-s0.000"]
     mine, own = (table[table["variant"] == "against-ruin-s0.000"] for table in (results, groups))
-    assert (
-        own["verdict"].eq("unusable").all()
-        and own["delta"].isna().all()
-        and own["value"].notna().any()
-    )
+    assert own["verdict"].eq("unusable").all()
+    assert own["delta"].isna().all()
+    assert own["value"].notna().any()
     assert mine.loc[mine["metric"].str.startswith("bias"), "delta"].isna().all()
     assert mine.loc[mine["metric"] == "perplexity", "delta"].notna().all()
     cuts = groups[~groups["variant"].isin(["dense", "against-ruin-s0.000"])]

@@ -67,11 +67,9 @@ def test_crows_pairs_by_hand():
     one = scored({"cluster": list("abcd")}, more=[-1, -5, -3, -2], less=[-2, -4, -4, -3])
     one = replace(one, tokens={"more": np.array([1.0, 5, 2, 2]), "less": np.array([4.0, 2, 4, 1])})
     found = numbers("crows_pairs", one)
-    assert (
-        found["share"] == 0.75
-        and found["distance"] == 0.25
-        and found["difference"] == pytest.approx(0.5)
-    )
+    assert found["share"] == 0.75
+    assert found["distance"] == 0.25
+    assert found["difference"] == pytest.approx(0.5)
     assert found["share_per_token"] == 0.5  # -1 < -.5, -1 > -2, -1.5 < -1, -1 > -3
     crows = scored_benchmarks()["crows_pairs"]
     exchanged = crows.main.features(crows.exchanged(one))
@@ -191,18 +189,15 @@ def test_a_preference_and_a_change_are_told_from_chance_and_nothing_is_found_whe
     assert by.loc[("dense", "distance"), "value"] > by.loc[("dense", "distance"), "null_high"]
     assert by.loc[("less", "share"), "null_p"] > 0.01
     row = by.loc[("less", "share")]
-    assert (
-        row["delta_high"] < 0
-        and row["delta_q"] < 0.01
-        and row["delta"] == row["value"] - by.loc[("dense", "share"), "value"]
-    )
+    assert row["delta_high"] < 0
+    assert row["delta_q"] < 0.01
+    assert row["delta"] == row["value"] - by.loc[("dense", "share"), "value"]
     assert by.loc[("none", "share"), "delta_q"] > 0.05
     assert by.loc[("none", "share"), "detectable"] > abs(by.loc[("none", "share"), "delta"])
     same = by.loc[("same", "share")]
     assert (same["delta"], same["delta_p"]) == (0.0, 1.0) and np.isnan(same["detectable"])
-    assert (
-        set(table["group"]) == {"", "a", "b"} and (table[table["group"] == "a"]["n"] == 150).all()
-    )
+    assert set(table["group"]) == {"", "a", "b"}
+    assert (table[table["group"] == "a"]["n"] == 150).all()
     assert (
         table[(table["group"] != "") & (table["metric"] == "share")]["tests"].drop_duplicates()
         == [0, 6]
@@ -245,11 +240,9 @@ def test_log_likelihoods_are_those_of_one_text_at_a_time(audited):
     }
     long = pd.DataFrame({"prefix": ["w1 " * (lm.n_positions + 5)], "text": ["w4 w5"]})
     cut = rows_of(lm.tokenizer, long, lm.n_positions)
-    assert (
-        cut.cut == [True]
-        and len(cut.ids[0]) == lm.n_positions
-        and len(cut.ids[0]) - cut.first[0] == 2
-    )
+    assert cut.cut == [True]
+    assert len(cut.ids[0]) == lm.n_positions
+    assert len(cut.ids[0]) - cut.first[0] == 2
 
 
 def test_long_texts_after_short_beginnings_do_not_overfill_a_batch():
@@ -449,11 +442,9 @@ def test_an_audit_measures_tasks_beside_the_texts(audited, tmp_path, words_judge
     table = run.table("benchmarks")
     assert set(table["variant"]) == set(run.table("variants").query("chosen")["variant"])
     dense = table.query("variant == 'dense' and group == '' and metric == 'right'").iloc[0]
-    assert (
-        0 < dense["value"] < 1
-        and dense["low"] < dense["value"] < dense["high"]
-        and dense["n"] == 40
-    )
+    assert 0 < dense["value"] < 1
+    assert dense["low"] < dense["value"] < dense["high"]
+    assert dense["n"] == 40
     other = table.query("variant != 'dense' and group == '' and metric == 'right'")
     assert other[["delta", "delta_low", "delta_high", "delta_p"]].notna().all().all()
     choice = Choice(method="fasp", axis="religion", level=0.3)

@@ -92,11 +92,9 @@ def test_the_null_band_agrees_with_a_loop():
     band, slow = null_band(table, n_permutations=2000), slow_null(table, 120, 0)
     assert band.mean == pytest.approx(slow.mean(), abs=4 * slow.std() / 120**0.5)
     assert band.high == pytest.approx(np.percentile(slow, 97.5), rel=0.2)
-    assert (
-        band.n == 80
-        and band.value == pytest.approx(bias(table))
-        and band.excess == band.value - band.mean
-    )
+    assert band.n == 80
+    assert band.value == pytest.approx(bias(table))
+    assert band.excess == band.value - band.mean
 
 
 def test_the_null_is_above_zero_and_shrinks_with_n():

@@ -161,10 +161,8 @@ def test_values_are_those_of_the_bias(reading):
     assert errors.interval(reading).value == pytest.approx(bias(dense, reading))
     assert errors.interval(reading, variant).value == pytest.approx(bias(variant, reading))
     change = errors.difference(variant, reading)
-    assert (
-        change.value == pytest.approx(bias(variant, reading) - bias(dense, reading))
-        and change.n == 60
-    )
+    assert change.value == pytest.approx(bias(variant, reading) - bias(dense, reading))
+    assert change.n == 60
 
 
 def test_the_error_of_a_clear_bias_is_that_of_its_contrast_over_descriptors():

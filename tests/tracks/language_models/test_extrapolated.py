@@ -30,19 +30,13 @@ def test_a_large_request_is_predicted_from_few_prompts_and_nothing_is_kept(
     monkeypatch.setattr(extrapolated, "PATIENCE", 0.0)
     store = Store(tmp_path / "store")
     found = predict(large, store)
-    assert (
-        found["tried"]["prompts"] <= FEW_PROMPTS
-        and found["sure"] >= 1
-        and set(found["axes"]) == set(large.axes)
-    )
-    assert (
-        found["words"].startswith("Predicted: ")
-        and f"{found['tried']['prompts']} prompts of" in found["words"]
-    )
-    assert (
-        "nan" not in json.dumps(json_able(found), allow_nan=True).lower().split()
-        and "nan" not in found["words"]
-    )
+    assert found["tried"]["prompts"] <= FEW_PROMPTS
+    assert found["sure"] >= 1
+    assert set(found["axes"]) == set(large.axes)
+    assert found["words"].startswith("Predicted: ")
+    assert f"{found['tried']['prompts']} prompts of" in found["words"]
+    assert "nan" not in json.dumps(json_able(found), allow_nan=True).lower().split()
+    assert "nan" not in found["words"]
     least, most = found["scoring_seconds"]
     assert 0 < least <= most and found["measuring_seconds"] > 0
     assert not list(store.root.rglob("*.shard"))
@@ -53,10 +47,8 @@ def test_a_large_request_is_predicted_from_few_prompts_and_nothing_is_kept(
 
 def test_a_small_request_is_predicted_whole(large, tmp_path):
     found = predict(large, Store(tmp_path / "store"))
-    assert (
-        all(said["bias"] >= 0 for said in found["axes"].values())
-        and "Extrapolated" not in found["words"]
-    )
+    assert all(said["bias"] >= 0 for said in found["axes"].values())
+    assert "Extrapolated" not in found["words"]
 
 
 def test_of_a_slow_model_only_the_first_tokens_are_drawn(large, tmp_path, monkeypatch):

@@ -52,10 +52,8 @@ def test_texts_are_hidden_in_a_report_unless_asked_for(run, tmp_path, show, no_c
 
 def test_only_our_scripts_may_run(page):
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1)
-    assert (
-        "default-src 'none'" in policy
-        and "unsafe-inline" not in policy.split("script-src")[1].split(";")[0]
-    )
+    assert "default-src 'none'" in policy
+    assert "unsafe-inline" not in policy.split("script-src")[1].split(";")[0]
     for script in re.findall(r"<script>(.*?)</script>", page, re.S):
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         assert f"'sha256-{digest}'" in policy
@@ -94,13 +92,10 @@ def test_masks_are_read_back_exactly(run, tmp_path):
     paths = bundle.export_run(run, tmp_path / "out", ["masks"], variant=VARIANT)
     assert [path.name for path in paths] == [f"{VARIANT}.mask.json"]
     record, row = read_mask(paths[0]), run.table("variants").set_index("variant").loc[VARIANT]
-    assert (
-        list(record.mask.units) == json.loads(row["cut"])
-        and record.mask.digest == row["mask_digest"]
-    )
-    assert (
-        record.weight_hash == run.meta["model"]["weight_hash"] and record.settings["gamma"] == 0.3
-    )
+    assert list(record.mask.units) == json.loads(row["cut"])
+    assert record.mask.digest == row["mask_digest"]
+    assert record.weight_hash == run.meta["model"]["weight_hash"]
+    assert record.settings["gamma"] == 0.3
     everything = bundle.export_run(run, tmp_path / "all", ["masks"])
     assert len(everything) == (run.table("variants").query("chosen and n_cut > 0")).shape[0]
 

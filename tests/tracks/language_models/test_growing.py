@@ -219,16 +219,12 @@ def test_the_command_says_what_was_predicted_and_measured(run, copy, tmp_path, c
     mask = write_masks(run, tmp_path / "masks", "magnitude-s0.300")[0]
     assert main([*words, "--mask", str(mask), "--name", "mine", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert (
-        told["split"] == "validation"
-        and told["tried"] == 1
-        and list(told["variants"]) == ["by-hand-mine"]
-    )
+    assert told["split"] == "validation"
+    assert told["tried"] == 1
+    assert list(told["variants"]) == ["by-hand-mine"]
     bias = next(row for row in told["rows"] if row["number"] == "change of bias")
-    assert (
-        bias["predicted_low"] <= bias["predicted"] <= bias["predicted_high"]
-        and bias["measured"] is not None
-    )
+    assert bias["predicted_low"] <= bias["predicted"] <= bias["predicted_high"]
+    assert bias["measured"] is not None
     assert main([*words, "--heads", "0.1, 2.3", "--split", "test"]) == 0
     assert "2 cut, nationality" in capsys.readouterr().out
     assert main(["runs", "verify", run.id, "--store", str(tmp_path)]) == 0

@@ -155,11 +155,9 @@ def test_a_full_disk_is_said_in_the_jobs_state(tmp_path, monkeypatch):
     with pytest.raises(StoreError, match="full"):
         run_job(store, request)
     found = job_state(store, folder.name)
-    assert (
-        found.status == "failed"
-        and "disk is full" in found.message
-        and not (folder / jobs.SPARE).exists()
-    )
+    assert found.status == "failed"
+    assert "disk is full" in found.message
+    assert not (folder / jobs.SPARE).exists()
 
 
 def test_a_damaged_state_hides_no_job_and_can_be_gone_on_with(tmp_path):
@@ -178,11 +176,9 @@ def test_a_damaged_state_hides_no_job_and_can_be_gone_on_with(tmp_path):
     ):
         (folder / jobs.STATE).write_bytes(damaged)
         (found,) = list_jobs(store)
-        assert (
-            found.status == "interrupted"
-            and "damaged" in found.message
-            and "resume" in found.message
-        )
+        assert found.status == "interrupted"
+        assert "damaged" in found.message
+        assert "resume" in found.message
         assert job_request(store, job_id) == request
     state = {**asdict(jobs.JobState(job_id, "x", "cancelled")), "of a later version": 1}
     write_document(folder / jobs.STATE, state, jobs.SCHEMA)

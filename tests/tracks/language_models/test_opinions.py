@@ -109,10 +109,8 @@ def test_a_judge_that_sees_the_opposite_is_said_beside_the_change(audited, store
     monkeypatch.setattr("engine.tracks.language_models.panels.judges.lookup.frame", frame)
     assert result["delta_low"] <= 0.0, "the audit's own judge sees no rise"
     found = disagreement(run, CHOICE, variant)
-    assert (
-        found.startswith("The judges do not all see the same")
-        and "Another sees it rise (+0.300" in found
-    )
+    assert found.startswith("The judges do not all see the same")
+    assert "Another sees it rise (+0.300" in found
     assert "not on religion" in judges(run, CHOICE).answer
 
 
@@ -142,10 +140,8 @@ def test_the_words_for_groups_alone_are_shown_by_every_judge(audited, store, mon
 
 
 def test_without_another_judge_the_charts_say_how_to_ask_one(audited):
-    assert (
-        "Only the audit's own judge has read" in judges(audited.run, CHOICE).answer
-        and not judges(audited.run, CHOICE).has_chart
-    )
+    assert "Only the audit's own judge has read" in judges(audited.run, CHOICE).answer
+    assert not judges(audited.run, CHOICE).has_chart
 
 
 @pytest.mark.parametrize(

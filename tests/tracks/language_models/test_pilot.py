@@ -32,10 +32,8 @@ def table(*drawn: float) -> pd.DataFrame:
 
 def test_heads_of_which_no_text_turned_neither_cost_nothing_nor_have_intervals_of_no_width():
     still = table(0.0, 1e-9)
-    assert (
-        math.isnan(pilot.widths_for(still, 60)["generate"])
-        and pilot.widths_for(still, 60)["reweight"] > 0
-    )
+    assert math.isnan(pilot.widths_for(still, 60)["generate"])
+    assert pilot.widths_for(still, 60)["reweight"] > 0
     assert pilot.cheapest(still, 0.3) == "reweight"
 
 
@@ -87,9 +85,9 @@ def test_intervals_hold_the_true_effect_where_first_order_alone_does_not():
 
 def test_without_anything_learned_there_is_no_interval():
     held = with_error(effects(np.array([0.1, -0.2]), 0.05), learned(np.zeros(0), np.zeros(0)))
-    assert (
-        np.isnan(held.low).all() and np.isnan(held.p).all() and held.value.tolist() == [0.1, -0.2]
-    )
+    assert np.isnan(held.low).all()
+    assert np.isnan(held.p).all()
+    assert held.value.tolist() == [0.1, -0.2]
 
 
 def scores_of(error: np.ndarray, freedom: float = 1e9, n: int = 200) -> pd.DataFrame:

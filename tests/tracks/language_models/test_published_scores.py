@@ -55,10 +55,8 @@ def test_gender_goes_with_three_axes_and_not_with_religion(name):
 @needs_scores
 def test_the_top_heads_of_gpt2():
     found = findings("gpt2")
-    assert (
-        all(len(heads) == 28 for heads in found["top_heads"].values())
-        and len(found["top_heads"]) == 5
-    )
+    assert all(len(heads) == 28 for heads in found["top_heads"].values())
+    assert len(found["top_heads"]) == 5
     assert [head for head, count in found["in_axes"].items() if count == 5] == [136]
     assert [head for head, count in found["in_axes"].items() if count == 4] == [133]
     assert len(found["selection"]["critical"]) == 43
@@ -110,11 +108,9 @@ def test_float_ids_none_as_a_word_and_files_of_one_model(tmp_path):
     )
     (scores,) = load_published([one, two])
     assert scores.wide().to_dict() == {"job": {1: -0.1, 2: -0.3}, "kin": {1: -0.4, 2: -0.2}}
-    assert (
-        scores.ppl_after().to_dict() == {1: 9.0, 2: 8.0}
-        and scores.n_heads == 2
-        and scores.shape is None
-    )
+    assert scores.ppl_after().to_dict() == {1: 9.0, 2: 8.0}
+    assert scores.n_heads == 2
+    assert scores.shape is None
 
 
 def test_published_faults_are_listed_together(tmp_path):
@@ -161,9 +157,9 @@ def test_places_count_from_0_and_other_lists_are_passed_over(tmp_path):
     )
     assert scores.wide()["kin"].to_dict() == {1: -0.4, 2: -0.2, 3: -0.3}
     assert scores.ppl_after().to_list() == [9, 8, 7.5]
-    assert (
-        scores.seeds == 0 and set(scores.table["seed"]) == {POOLED} and MEANS_ONLY in scores.notes
-    )
+    assert scores.seeds == 0
+    assert set(scores.table["seed"]) == {POOLED}
+    assert MEANS_ONLY in scores.notes
 
 
 @needs_scores

@@ -58,9 +58,8 @@ def test_a_judge_made_for_another_model_warns_before_anything_is_computed(tmp_pa
         plan, judge=replace(plan.judge, name="demo-judge", made_for={"demo-gpt2": "0" * 64})
     )
     [said] = foreign.warnings
-    assert (
-        "demo-judge was made for the texts of demo-gpt2" in said and "above its null band" in said
-    )
+    assert "demo-judge was made for the texts of demo-gpt2" in said
+    assert "above its null band" in said
     own = replace(foreign, judge=replace(foreign.judge, made_for={"mine": plan.model.weight_hash}))
     assert own.warnings == []
 
@@ -140,10 +139,8 @@ def test_groups_whose_prompts_read_alike_are_a_fault_and_cut_prompts_are_told():
     long = bare_prompts(
         {"one": ["w1 w2 w3 w4 w7", "w1 w2 w3 w5 w7"], "two": ["w1 w2 w3 w4 w8", "w1 w2 w3 w5 w8"]}
     )
-    assert (
-        lost_groups(tokenizer, long, ["faith"], 5) == []
-        and cut_prompts(tokenizer, long, ["faith"], 5) == ()
-    )
+    assert lost_groups(tokenizer, long, ["faith"], 5) == []
+    assert cut_prompts(tokenizer, long, ["faith"], 5) == ()
     [fault] = lost_groups(tokenizer, long, ["faith"], 4)
     assert fault.what == (
         "the first 4 tokens of every prompt of one, two also begin a prompt of another subgroup."

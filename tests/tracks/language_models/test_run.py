@@ -55,10 +55,8 @@ def test_a_run_is_complete_and_verifies(run):
     found = verify_run(run)
     assert found["ok"]
     said = " ".join(check["what"] for check in found["checks"])
-    assert (
-        f"{len(run.rests_on)} of the {len(run.rests_on)} finished parts" in said
-        and "perplexities follow" in said
-    )
+    assert f"{len(run.rests_on)} of the {len(run.rests_on)} finished parts" in said
+    assert "perplexities follow" in said
     assert json.dumps(summary_of(run), allow_nan=False) and "nationality" in summary_text(run)
 
 
@@ -231,11 +229,9 @@ def test_all_seeds_are_drawn_where_none_is_narrow_and_nothing_else_changes(
 ):
     plain = audited.run
     run = run_audit(world_request(audited.folder, stop_at=1e-6), audited.copied(tmp_path / "store"))
-    assert (
-        run.id != plain.id
-        and run.meta["drawn"]["seeds"] == 2
-        and run.meta["drawn"]["widest"] > 1e-6
-    )
+    assert run.id != plain.id
+    assert run.meta["drawn"]["seeds"] == 2
+    assert run.meta["drawn"]["widest"] > 1e-6
     for name in TABLES:
         pd.testing.assert_frame_equal(run.table(name), plain.table(name))
     assert any("ask for more prompts" in one for one in run.meta["warnings"])
@@ -270,17 +266,13 @@ def test_the_widest_decides_and_an_interval_that_is_none_is_the_widest():
         return table.assign(metric="bias:group_means", split="test")
 
     drawn = replace(asked, seeds=2)
-    assert (
-        drawn_of(rows(0.05, 0.1), drawn, asked).is_narrow
-        and drawn_of(rows(0.05, 0.1), drawn, asked).variant == "v1"
-    )
+    assert drawn_of(rows(0.05, 0.1), drawn, asked).is_narrow
+    assert drawn_of(rows(0.05, 0.1), drawn, asked).variant == "v1"
     assert not drawn_of(rows(0.05, 0.11), drawn, asked).is_narrow
     none = drawn_of(rows(0.05, np.nan, 0.2), drawn, asked)
-    assert (
-        not none.is_narrow
-        and none.variant == "v1"
-        and "could not be given" in said({"drawn": none.to_dict()}, "a")
-    )
+    assert not none.is_narrow
+    assert none.variant == "v1"
+    assert "could not be given" in said({"drawn": none.to_dict()}, "a")
     alone = drawn_of(rows().assign(low=0.0, high=0.3), drawn, asked)
     assert not alone.is_narrow and "the dense model's bias, on a, was 0.3 wide" in said(
         {"drawn": alone.to_dict()}, "a"
