@@ -17,11 +17,10 @@ from engine.report import contents
 from engine.report.charts import compare, cost, lookup, pareto
 from engine.report.charts.panel import Choice
 from engine.report.charts.reliability_parts import reliable_said
-from engine.report.contents import default_choice
 from engine.report.report import model_card
 from engine.report.tracks import track_of
 from engine.report.verdict import verdict
-from engine.store.runs import Run, Store, where
+from engine.store.runs import Run, Store
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.checkpoint import mask_record
 from engine.tracks.language_models.evidence import per_cent, power_of
@@ -34,7 +33,6 @@ from engine.tracks.language_models.panels import (
     reliability,
     who_pays,
 )
-from engine.tracks.language_models.panels.along_sparsity import changes_in_per_cent
 from engine.tracks.language_models.panels.head_card import by_rank, head_card
 from engine.tracks.language_models.panels.heads import critical_units, fasp_picture, pooled_scores
 from engine.tracks.language_models.published_scores import load_published
@@ -502,17 +500,3 @@ def test_coverage_where_the_full_model_is_measured_too(ratio, dense, variant, sh
     truth = 100 * (ratio - 1)
     assert len(told) > 1200
     assert 0.93 < (told["low"].le(truth) & told["high"].ge(truth)).mean() < 0.97
-
-
-def test_the_panel_shows_changes_beside_levels(tmp_path):
-    run = make_run(tmp_path)
-    choice = default_choice(run)
-    panel = changes_in_per_cent(run, choice)
-    assert len(panel.parts) == 2 and panel.whole().data and "By how many per cent" in panel.question
-    table = panel.table.dropna(subset=["change of bias, %"])
-    results = run.table("results").query("variant == 'dense' and split == 'test'")
-    dense = where(results, metric="bias:group_means", axis=choice.measured)["value"].iloc[0]
-    assert np.allclose(table["change of bias, %"], 100 * (table["bias"] / dense - 1))
-    assert " %" in panel.said and "Fieller" in panel.caveat
-    nowhere = changes_in_per_cent(run, Choice("fasp", "no such axis", 0.1))
-    assert not nowhere.has_chart and "lacks" in nowhere.said
