@@ -188,23 +188,27 @@ def test_gate_gradients_are_derivatives_and_micro_batches_add_up(family):
     np.testing.assert_allclose(
         row_gradients(lm, texts, first, tokens=1)[1], slopes, rtol=1e-4, atol=1e-6
     )
+
+    def measured():
+        rows = []
+        for one, start in zip(texts, first, strict=True):
+            logps = lm.model(input_ids=torch.tensor([one])).logits[0].double().log_softmax(-1)
+            rows.append(sum(float(logps[at - 1, one[at]]) for at in range(start, len(one))))
+        return np.array(rows)
+
     for unit in (0, 5, lm.n_layers * lm.n_heads - 1):
-        np.testing.assert_allclose(
-            _difference(lm, texts, first, unit), slopes[:, unit], rtol=5e-3, atol=5e-3
-        )
+        slow = slope_of(measured, lm, unit)
+        np.testing.assert_allclose(slow, slopes[:, unit], rtol=5e-3, atol=5e-3)
 
 
-def _difference(lm, texts, first, unit, step=3e-3):
+def slope_of(measured, lm, unit, step=3e-3):
+    """By finite differences, of what is measured by the gate of a head."""
     ends = []
     for sign in (1, -1):
         gates = torch.ones(lm.n_layers, lm.n_heads)
         gates[divmod(unit, lm.n_heads)] += sign * step
-        row = []
-        for one, start in zip(texts, first, strict=True):
-            with torch.no_grad(), gated(lm, gates):
-                logps = lm.model(input_ids=torch.tensor([one])).logits[0].double().log_softmax(-1)
-            row.append(sum(float(logps[at - 1, one[at]]) for at in range(start, len(one))))
-        ends.append(np.array(row))
+        with torch.no_grad(), gated(lm, gates):
+            ends.append(measured())
     return (ends[0] - ends[1]) / (2 * step)
 
 
@@ -361,24 +365,15 @@ def test_batches_and_prompt_order_do_not_matter():
 
 def test_the_fast_perplexity_is_the_derivative():
     context = small_bench()
-    lm, step = context.lm, 3e-3
-    found = finish(ScoreJob(context, ("x",), (0,), n_boot=50), method_for("z_ppl", "gradient"))[
-        "value"
-    ].to_numpy()
+    job, given = ScoreJob(context, ("x",), (0,), n_boot=50), context.tokens["validation"]
+    found = finish(job, method_for("z_ppl", "gradient"))["value"].to_numpy()
+
+    def measured():
+        return perplexity(window_nll(context.lm, given, context.settings.window))
+
     for unit in (0, 4, 11):
-        ends = []
-        for sign in (1, -1):
-            gates = torch.ones(lm.n_layers, lm.n_heads)
-            gates[divmod(unit, lm.n_heads)] += sign * step
-            with torch.no_grad(), gated(lm, gates):
-                ends.append(
-                    perplexity(
-                        window_nll(lm, context.tokens["validation"], context.settings.window)
-                    )
-                )
-        assert found[unit] == pytest.approx(
-            (ends[0] - ends[1]) / (2 * step), rel=0.02, abs=0.02 * np.abs(found).max()
-        )
+        slow = slope_of(measured, context.lm, unit)
+        assert found[unit] == pytest.approx(slow, rel=0.02, abs=0.02 * np.abs(found).max())
 
 
 def test_few_effective_samples_are_too_few_whatever_their_share():
