@@ -56,11 +56,6 @@ def asked(tmp_path_factory) -> AuditRequest:
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return Store(tmp_path_factory.mktemp("store"))
-
-
-@pytest.fixture(scope="module")
 def run(asked, store, words_judged_here):
     return run_audit(asked, store)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from engine.core.types import Event, Hooks
+from engine.core.types import Hooks
 from engine.report.charts.panel import Choice
 from engine.report.charts.pareto import pareto
 from engine.store.runs import Store
@@ -26,12 +26,10 @@ from tests.tracks.language_models.made_up_run import make_run
 from tests.tracks.language_models.worlds import world_request
 
 pytestmark = pytest.mark.usefixtures("words_judged")
-SEEN: list[Event] = []
-"""What the run below said while it was computed."""
 
 
 @pytest.fixture(scope="module")
-def run(words_judged_here, tmp_path_factory):
+def run(words_judged_here, tmp_path_factory, events):
     folder = tmp_path_factory.mktemp("controls")
     request = world_request(
         folder,
@@ -41,15 +39,14 @@ def run(words_judged_here, tmp_path_factory):
         sparsities=(0.0, 0.1, 0.3),
         seeds=2,
     )
-    SEEN.clear()
-    return run_audit(request, Store(folder / "store"), Hooks(report=SEEN.append))
+    return run_audit(request, Store(folder / "store"), Hooks(report=events.append))
 
 
-def test_what_controls_may_take_is_expected_before_they_begin(run):
-    before = [event.total for event in SEEN if event.phase == "measure variants"]
-    inside = [event.total for event in SEEN if event.phase == "controls"]
+def test_what_controls_may_take_is_expected_before_they_begin(run, events):
+    before = [event.total for event in events if event.phase == "measure variants"]
+    inside = [event.total for event in events if event.phase == "controls"]
     assert max(inside) <= 1.05 * before[-1], "every stage was expected"
-    assert SEEN[-1].done == SEEN[-1].total
+    assert events[-1].done == events[-1].total
 
 
 def test_every_variant_of_fasp_has_its_controls_of_the_same_size_and_protection(run):

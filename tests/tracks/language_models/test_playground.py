@@ -4,6 +4,7 @@ every bad input."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,8 +17,9 @@ from engine.core.types import HeadMask, Hooks
 from engine.models.load_language_model import load_language_model
 from engine.resident.asks import answer_here
 from engine.resident.warm import Warm
-from engine.store.runs import Run
+from engine.store.runs import Run, Store
 from engine.surgery.heads.mask import masked
+from engine.surgery.record import MaskRecord, write_mask
 from engine.tracks.language_models.checkpoint import mask_record
 from engine.tracks.language_models.playground import (
     MOST_CHARACTERS,
@@ -32,7 +34,7 @@ from engine.tracks.language_models.side_by_side import first_difference, pieces
 from tests import builders
 from tests.builders import refused, seal
 from tests.pages.checks import assert_calm, charts_of, html_of, opened, use_store, words_of
-from tests.tracks.language_models.worlds import world_request
+from tests.tracks.language_models.worlds import world_request, write_rows
 
 pytestmark = pytest.mark.usefixtures("words_judged_here")
 VARIANT = "magnitude-s0.300"
@@ -55,9 +57,7 @@ def run(store, words_judged_here, tmp_path_factory) -> Run:
         for group in (1, 2)
         for at in range(12)
     ]
-    columns = ["prompt", "axis", "subgroup", "template", "descriptor"]
-    pd.DataFrame(rows, columns=columns).to_csv(folder / "named.csv", index=False)
-    prompts = str(folder / "named.csv")
+    prompts = str(write_rows(folder / "named.csv", rows))
     request = world_request(
         folder, axes=("religion",), prompts=prompts, methods=("magnitude",), seeds=1
     )
@@ -283,8 +283,6 @@ def test_a_run_with_other_weights_or_without_its_model_is_refused(run, copy, sto
         seal(copy.path, found)
         return {"run": run.id, "prompt": TYPED}
 
-    from engine.store.runs import Store
-
     elsewhere = Store(tmp_path)
     with pytest.raises(RequestError, match="has weights .* now; the audit .* was made with 0000"):
         answer_here(
@@ -319,11 +317,13 @@ def test_control_characters_are_said_and_do_not_reach_the_terminal(run, store, c
     }
 
 
-def test_the_command_redacts_unless_it_is_told_not_to(run, store, ask, capsys, tmp_path):
-    record = mask_record(run, run.table("variants").query("variant == @VARIANT").iloc[0].to_dict())
-    from engine.surgery.record import write_mask
+def record_of(run: Run) -> MaskRecord:
+    variants = run.table("variants").set_index("variant", drop=False)
+    return mask_record(run, variants.loc[VARIANT].to_dict())
 
-    path = write_mask(tmp_path / "mask.json", record)
+
+def test_the_command_redacts_unless_it_is_told_not_to(run, store, ask, capsys, tmp_path):
+    path = write_mask(tmp_path / "mask.json", record_of(run))
     answer = ask(variant=VARIANT)
     words = ["ask", run.id, "--prompt", TYPED, "--mask", str(path), "--store", str(store.root)]
     for more, is_shown in (((), False), (("--show-offensive",), True)):
@@ -344,11 +344,7 @@ def test_the_command_redacts_unless_it_is_told_not_to(run, store, ask, capsys, t
 def test_the_command_refuses_a_mask_of_another_model_and_two_kinds_of_cut(
     run, store, capsys, tmp_path
 ):
-    from dataclasses import replace
-
-    from engine.surgery.record import write_mask
-
-    record = mask_record(run, run.table("variants").query("variant == @VARIANT").iloc[0].to_dict())
+    record = record_of(run)
     words = ["ask", run.id, "--prompt", TYPED, "--store", str(store.root), "--mask"]
     other = write_mask(tmp_path / "other.json", replace(record, weight_hash="1" * 64))
     assert main([*words, str(other)]) == 2

@@ -31,7 +31,7 @@ from engine.tracks.language_models.opening import open_audit  # noqa: E402
 from engine.tracks.language_models.request import validate  # noqa: E402
 from engine.tracks.language_models.words import JUDGED_HERE  # noqa: E402
 from tests.tiny import build  # noqa: E402
-from tests.tracks.language_models.worlds import small_audit, world_request  # noqa: E402
+from tests.tracks.language_models.worlds import small_audit, world_request, write_pairs  # noqa: E402
 
 
 def audit_in(folder, store, hooks=None):
@@ -201,13 +201,8 @@ def test_an_audit_grows_on_a_cluster_as_it_does_here(cluster, tmp_path, capsys):
     assert main([*words, "--store", str(tmp_path / "here")]) == 0
     run = json.loads(capsys.readouterr().out)["run"]
     copytree(tmp_path / "here", tmp_path / "there")
-    pairs = [("", "sent_more", "sent_less", "stereo_antistereo", "bias_type")]
-    pairs += [
-        (str(at), f"w{at} w{at + 1} w2", f"w{at} w{at + 3} w2", "stereo", "age") for at in range(12)
-    ]
-    (tmp_path / "pairs.csv").write_text("\n".join(map(",".join, pairs)) + "\n", encoding="utf-8")
     for asked in (
-        ["--benchmark", f"crows_pairs={tmp_path / 'pairs.csv'}"],
+        ["--benchmark", f"crows_pairs={write_pairs(tmp_path)}"],
         ["--judge", "demo-bert", "--judge-label", "insulting"],
     ):
         grow = ["measure", run, *asked, "--store"]

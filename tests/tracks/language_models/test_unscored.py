@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.core.types import Event, Hooks
+from engine.core.types import Hooks
 from engine.report.bundle import export_run
 from engine.report.charts.panel import Choice
 from engine.store.runs import Run, Store
@@ -33,20 +33,15 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def seen() -> list[Event]:
-    return []
-
-
-@pytest.fixture(scope="module")
-def run(folder, seen, words_judged_here) -> Run:
+def run(folder, events, words_judged_here) -> Run:
     other = shutil.copytree(build("gpt2", folder / "model"), folder / "copy")
     request = world_request(folder, **ONLY, against=(str(other),))
-    return run_audit(request, Store(folder / "store"), Hooks(report=seen.append))
+    return run_audit(request, Store(folder / "store"), Hooks(report=events.append))
 
 
-def test_no_head_is_scored_that_no_method_asks_for(run, seen):
+def test_no_head_is_scored_that_no_method_asks_for(run, events):
     assert run.table("scores").empty and run.table("head_groups").empty
-    assert not {"score heads", "predict"} & {event.phase for event in seen}
+    assert not {"score heads", "predict"} & {event.phase for event in events}
     assert sum("Heads were not scored" in warning for warning in run.meta["warnings"]) == 1
     assert set(run.table("variants")["method"]) == {"dense", *ARMS, "against-copy"}
 
