@@ -131,12 +131,6 @@ def test_reweighted_means_are_the_self_normalised_ones():
     np.testing.assert_allclose(effective_share(weights(logw, codes), codes), share)
 
 
-def test_single_texts_cannot_be_weighed():
-    for estimate in (by_reweighting, by_gradient):
-        with pytest.raises(PruneAuditError, match="estimator generate"):
-            estimate(table_of(), np.zeros((len(table_of()), 2)), "paired_prompts")
-
-
 @pytest.mark.parametrize("reading", ["group_means", "subgroup_mean_of_means", "paired_prompts"])
 def test_many_heads_at_once_equal_one_after_the_other(reading):
     table, rng = table_of(), np.random.default_rng(2)

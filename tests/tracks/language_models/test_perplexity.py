@@ -46,20 +46,18 @@ def test_every_token_but_the_first_is_scored_once(n, window):
     assert scored == list(range(1, n))
 
 
-def test_the_published_windows_begin_at_every_512th_token_and_see_nothing_before():
-    spans = spans_of(1800, Window(published=True), 1024)
-    assert [(span.start, span.end, span.first) for span in spans] == [
-        (0, 256, 1),
-        (512, 768, 513),
-        (1024, 1280, 1025),
-        (1536, 1792, 1537),
-    ]
-
-
-def test_published_windows_longer_than_their_step_score_what_is_new():
-    spans = spans_of(2000, Window(published=True), 4096)
-    found = [(span.start, span.end, span.first) for span in spans]
-    assert found == [(0, 1024, 1), (512, 1536, 1024), (1024, 2000, 1536)]
+@pytest.mark.parametrize(
+    ("n", "positions", "found"),
+    [
+        (1800, 1024, [(0, 256, 1), (512, 768, 513), (1024, 1280, 1025), (1536, 1792, 1537)]),
+        (2000, 4096, [(0, 1024, 1), (512, 1536, 1024), (1024, 2000, 1536)]),
+    ],
+)
+def test_published_windows_begin_at_every_512th_token_and_longer_ones_score_what_is_new(
+    n, positions, found
+):
+    spans = spans_of(n, Window(published=True), positions)
+    assert [(span.start, span.end, span.first) for span in spans] == found
 
 
 def test_the_published_perplexity_is_the_mean_of_window_means():
