@@ -268,7 +268,8 @@ def test_a_prediction_names_time_and_width_for_every_estimator(judged, tmp_path)
     few = predict(world_request(tmp_path, estimator="gradient"), Store(tmp_path / "store"))
     assert few["scoring_seconds"][0] == few["scoring_seconds"][1]
     assert few["words"].startswith("Predicted: about")
-    assert "Too few prompts for intervals" in few["words"]
+    assert "Too few prompts for intervals" in few["words"] and "Extrapolated" not in few["words"]
+    assert all(said["bias"] >= 0 for said in few["axes"].values()), "every axis was drawn"
     many = {"prompts": str(_told_apart(tmp_path)), "axes": ("nationality",)}
     found = predict(world_request(tmp_path, estimator="auto", **many), Store(tmp_path / "store"))
     for said in found["axes"].values():

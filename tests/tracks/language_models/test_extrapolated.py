@@ -45,12 +45,6 @@ def test_a_large_request_is_predicted_from_few_prompts_and_nothing_is_kept(
     assert not any("bias" in said for said in found["axes"].values())
 
 
-def test_a_small_request_is_predicted_whole(large, tmp_path):
-    found = predict(large, Store(tmp_path / "store"))
-    assert all(said["bias"] >= 0 for said in found["axes"].values())
-    assert "Extrapolated" not in found["words"]
-
-
 def test_of_a_slow_model_only_the_first_tokens_are_drawn(large, tmp_path, monkeypatch):
     monkeypatch.setattr(extrapolated, "PATIENCE", 0.0)
     monkeypatch.setattr(extrapolated, "SHORTLY", 0.0)
