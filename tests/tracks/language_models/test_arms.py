@@ -126,7 +126,7 @@ def _rows_of(run: Run, table: str, variant: str) -> pd.DataFrame:
     return rows.drop(columns="text_id", errors="ignore").reset_index(drop=True)
 
 
-def test_the_models_own_copy_differs_in_nothing(run, asked):
+def test_the_models_own_copy_differs_in_nothing(run):
     results = run.table("results")
     own = results[results["variant"] == "against-copy-s0.000"].set_index("metric")
     assert own.loc["divergence", "value"] < 1e-9 and own.loc["flipped", "value"] == 0

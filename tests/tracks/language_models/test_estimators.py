@@ -389,7 +389,7 @@ def test_a_perplexity_that_is_no_number_names_the_head():
         finish(ScoreJob(context, ("x",), (0,), n_boot=20), method_for("z_ppl", "exact"))
 
 
-def test_weights_that_were_not_cut_are_exact_where_the_cut_is_not(monkeypatch):
+def test_weights_that_were_not_cut_are_exact_where_the_cut_is_not():
     """`cap` 0 is the plain estimator; the cut one differs only for heads with heavy weights."""
     job = ScoreJob(
         small_bench(n=60, new=6), ("x",), (0, 1), n_boot=20, options={"cap": 0.0, "ess": 0.0}

@@ -44,7 +44,7 @@ def store(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def here(store, monkeypatch):
     return use_store(store, monkeypatch)
 
@@ -60,7 +60,7 @@ def test_page_without_any_run(tmp_path, monkeypatch, page):
         assert "there is none" in words_of(at)
 
 
-def test_the_slider_changes_answer_and_charts(here):
+def test_the_slider_changes_answer_and_charts():
     at = opened("summary", RUN)
     slider = at.select_slider(key="sparsity")
     assert {"0 %", "5 %", "10 %", "20 %"} < set(slider.options), (
@@ -74,7 +74,7 @@ def test_the_slider_changes_answer_and_charts(here):
     assert charts_of(at) != charts
 
 
-def test_a_summary_says_what_was_audited_the_verdict_and_three_numbers(here):
+def test_a_summary_says_what_was_audited_the_verdict_and_three_numbers():
     at = opened("summary", RUN)
     cards = re.findall(r'<div class="pa-card".*?</div></div>', html_of(at), flags=re.S)
     assert len(cards) == 3
@@ -87,7 +87,7 @@ def test_a_summary_says_what_was_audited_the_verdict_and_three_numbers(here):
     assert verdict.startswith("Cutting 6 of 32 heads") and "95" not in verdict + meaning
 
 
-def test_a_choice_survives_the_page(here):
+def test_a_choice_survives_the_page():
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
     at.query_params["run"] = RUN
     at.run()
@@ -99,13 +99,13 @@ def test_a_choice_survives_the_page(here):
     assert at.select_slider(key="sparsity").value == 0.05
 
 
-def test_a_link_to_a_run_that_is_not_here(here):
+def test_a_link_to_a_run_that_is_not_here():
     at = opened("summary", run="gone-run")
     assert_calm(at)
     assert "not here" in at.warning[0].value
 
 
-def test_generated_text_comes_only_when_asked_and_escaped(here):
+def test_generated_text_comes_only_when_asked_and_escaped():
     at = opened("examples", RUN)
     shown = html_of(at)
     assert "pa-veil" in shown
@@ -175,7 +175,7 @@ def test_examples_are_searched_and_the_first_other_word_is_marked(here):
 
 
 @pytest.mark.parametrize(("named", "head"), [("5", 5), ("Layer 0, head 5", 5), ("99", 0)], ids=str)
-def test_a_link_names_a_head_and_one_that_is_none_is_passed_over(here, named, head):
+def test_a_link_names_a_head_and_one_that_is_none_is_passed_over(named, head):
     at = opened("heads", RUN, head=named, tab="one_head")
     assert_calm(at)
     assert at.selectbox(key="head").value == head and at.query_params["head"] == str(head)
@@ -183,7 +183,7 @@ def test_a_link_names_a_head_and_one_that_is_none_is_passed_over(here, named, he
     assert not head or any("0.19" in str(table.value.to_dict()) for table in at.dataframe)
 
 
-def test_from_head_to_head_by_rank(here):
+def test_from_head_to_head_by_rank():
     at = opened("heads", RUN, head="5")
     shown = words_of(at)
     at.button(key="head_next").click().run()
@@ -238,7 +238,7 @@ def test_published_scores_need_no_run_and_no_model(tmp_path, monkeypatch):
     assert "136" in words_of(at), "of GPT-2's strongest heads, 136 is in all five axes"
 
 
-def test_a_path_without_scores_is_said(here, monkeypatch):
+def test_a_path_without_scores_is_said(monkeypatch):
     monkeypatch.setenv("PRUNEAUDIT_ROOTS", "/nonexistent")
     at = opened("heads", RUN, source="Published scores")
     at.text_input(key="published_folder").set_value("/nonexistent/*x*").run()
@@ -246,7 +246,7 @@ def test_a_path_without_scores_is_said(here, monkeypatch):
     assert [item.value for item in at.exception] == []
 
 
-def test_validation_shows_every_gamma(here):
+def test_validation_shows_every_gamma():
     at = opened("trade_off", RUN, split="Validation prompts (every γ tried)")
     assert_calm(at)
     assert len(at.selectbox(key="variant").options) > len(
@@ -254,7 +254,7 @@ def test_validation_shows_every_gamma(here):
     )
 
 
-def test_charts_cannot_be_uploaded(here):
+def test_charts_cannot_be_uploaded():
     configs = [
         json.loads(chart.proto.config) for chart in opened("summary", RUN).get("plotly_chart")
     ]
@@ -264,7 +264,7 @@ def test_charts_cannot_be_uploaded(here):
     )
 
 
-def test_an_unexpected_failure_shows_no_traceback(here, monkeypatch):
+def test_an_unexpected_failure_shows_no_traceback(monkeypatch):
     from engine.report.tracks import tracks
 
     def broken(run, choice):
@@ -279,7 +279,7 @@ def test_an_unexpected_failure_shows_no_traceback(here, monkeypatch):
     assert "secret" not in at.error[0].value
 
 
-def test_the_export_page_offers_scores_for_the_published_code(here):
+def test_the_export_page_offers_scores_for_the_published_code():
     at = opened("export", RUN)
     (button,) = [
         one for one in at.get("download_button") if "head_contributions.json" in one.proto.label
@@ -295,7 +295,7 @@ def gallery_of(run: str | None = RUN) -> AppTest:
     return at.button(key="switch_audit").click().run()
 
 
-def test_the_gallery_has_a_card_per_audit_with_one_finding_and_opens_it(here):
+def test_the_gallery_has_a_card_per_audit_with_one_finding_and_opens_it():
     at = gallery_of()
     assert_calm(at)
     assert at.button(key=f"choose_{RUN}").disabled and not at.button(key=f"choose_{OTHER}").disabled
@@ -309,7 +309,7 @@ def test_the_gallery_has_a_card_per_audit_with_one_finding_and_opens_it(here):
     assert at.query_params["run"] == OTHER and "Other run" not in at.title[0].value
 
 
-def test_a_model_without_an_audit_gets_a_quick_one_by_its_name(here, tmp_path, monkeypatch):
+def test_a_model_without_an_audit_gets_a_quick_one_by_its_name(here, monkeypatch):
     models = {"models": [{"name": "/models/*mine*"}, {"name": "synthetic-gpt2"}]}
     write_document(here / "recent_models.json", models, 1)
     asked = []
@@ -339,13 +339,13 @@ def test_without_any_audit_the_gallery_still_offers_a_model(tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize(("asked", "shown"), [("0%", 0.0), ("0.1", 0.1), ("20", 0.2)])
-def test_a_level_in_a_link_is_read_however_it_is_spelled(here, asked, shown):
+def test_a_level_in_a_link_is_read_however_it_is_spelled(asked, shown):
     at = opened("trade_off", RUN, sparsity=asked)
     assert_calm(at)
     assert at.select_slider(key="sparsity").value == shown and "The link asks" not in words_of(at)
 
 
-def test_a_link_to_what_is_not_here_is_said_until_something_else_is_picked(here):
+def test_a_link_to_what_is_not_here_is_said_until_something_else_is_picked():
     at = opened("trade_off", RUN, axis="Weather", method="scissors <b>")
     assert_calm(at)
     told = [item.value.replace("\\", "") for item in at.caption]
@@ -357,7 +357,7 @@ def test_a_link_to_what_is_not_here_is_said_until_something_else_is_picked(here)
 
 
 @pytest.mark.parametrize(("asked", "shown"), [("14%", 0.125), ("much <b>", 0.2)])
-def test_a_level_in_a_link_that_is_no_step_is_said(here, asked, shown):
+def test_a_level_in_a_link_that_is_no_step_is_said(asked, shown):
     at = opened("heads", RUN, sparsity=asked)
     assert_calm(at)
     told = [item.value.replace("\\", "") for item in at.caption]

@@ -162,7 +162,7 @@ def test_next_probabilities_are_those_of_the_model_at_that_point(run, ask):
             assert chance == pytest.approx(float(expected[place]), abs=1e-5)
 
 
-def test_attention_is_that_of_the_head_and_none_where_it_is_off(run, ask):
+def test_attention_is_that_of_the_head_and_none_where_it_is_off(ask):
     found = ask(heads=["0.1"], head="2.3")["attention"]
     dense, pruned = np.array(found["dense"]), np.array(found["pruned"])
     assert found["tokens"] == TYPED.split() and dense.shape == (3, 3)
@@ -388,7 +388,7 @@ def test_the_page_writes_hides_and_shows(run, page):
     assert "Press Run" in words_of(page), "an answer to another question is not shown"
 
 
-def test_the_page_takes_prompts_and_shows_siblings_and_attention(run, page):
+def test_the_page_takes_prompts_and_shows_siblings_and_attention(page):
     first = page.text_area(key="prompt").value
     button(page, "Take one").click().run()
     assert page.text_area(key="prompt").value != first
