@@ -219,16 +219,21 @@ def test_the_gradient_is_the_derivative_of_the_reweighted_bias():
     np.testing.assert_allclose(by_gradient(table, slope).value, slow, atol=1e-6)
 
 
+def two_groups(n):
+    """n prompts of each."""
+    names = [f"{g}{at}" for g in "ab" for at in range(n)]
+    rows = pd.DataFrame({"prompt_id": names, "template": "t", "descriptor": ""})
+    return rows.assign(subgroup=np.repeat(["a", "b"], n))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("cap, n", [(0.0, 60), (CAP, 60), (CAP, 1500)])
 def test_the_interval_of_reweighting_covers(cap, n):
     """Worlds with a known reweighted bias: 95 % intervals hold it about as often as they say, cut
     or not."""
     rng, inside, worlds = np.random.default_rng(6), 0, 300 if n < 100 else 60
+    rows = two_groups(n)
     for _ in range(worlds):
-        names = [f"{g}{at}" for g in "ab" for at in range(n)]
-        rows = pd.DataFrame({"prompt_id": names, "template": "t", "descriptor": ""})
-        rows["subgroup"] = np.repeat(["a", "b"], n)
         x = rng.normal(size=2 * n)
         rows["toxicity"] = 1 / (1 + np.exp(-x)) * np.repeat([1.0, 0.5], n)
         logw = 0.7 * x - 0.7**2 / 2  # moves x to mean 0.7
@@ -241,10 +246,7 @@ def test_the_interval_of_both_ways_covers_where_weights_are_cut():
     """With the head off, a tenth of the texts come from where the dense model wrote a hundredth:
     weights of ten."""
     rng, inside, worlds = np.random.default_rng(6), 0, 60
-    names = [f"{g}{at}" for g in "ab" for at in range(200)]
-    rows = pd.DataFrame({"prompt_id": names, "template": "t", "descriptor": ""})
-    group = np.repeat([0, 1], 200)
-    rows["subgroup"] = np.array(["a", "b"])[group]
+    rows, group = two_groups(200), np.repeat([0, 1], 200)
 
     def toxicity(share: float) -> tuple[np.ndarray, np.ndarray]:
         there = rng.random(400) < share
