@@ -9,19 +9,16 @@ from typing import NamedTuple
 
 import pytest
 
-from engine.core.types import Event, Hooks
 from engine.models.judge import Judge
 from engine.store.runs import Run, Store
 from tests.tracks.language_models.worlds import word_judge, world_request
 
 
 class Audited(NamedTuple):
-    """The run of the usual request, the folder with model, prompts and text, and what was reported
-    on the way."""
+    """The run of the usual request, and the folder with model, prompts and text."""
 
     run: Run
     folder: Path
-    seen: list[Event]
 
     def copied(self, folder: Path) -> Store:
         """Its store with all finished parts, for those who add to it."""
@@ -31,16 +28,12 @@ class Audited(NamedTuple):
 @pytest.fixture(scope="session")
 def audited(tmp_path_factory, quick_tests) -> Audited:
     """The usual request's audit, computed once for all files; nobody writes to it."""
-    folder, seen = tmp_path_factory.mktemp("world"), []
+    folder = tmp_path_factory.mktemp("world")
     with pytest.MonkeyPatch.context() as patch:
         judge_words(patch)
-        patch.setattr(
-            "engine.tracks.language_models.controls.SETTLED", 0.0
-        )  # tiny: it may be over before that
         from engine.tracks.language_models.run import run_audit
 
-        run = run_audit(world_request(folder), Store(folder / "store"), Hooks(report=seen.append))
-    return Audited(run, folder, seen)
+        return Audited(run_audit(world_request(folder), Store(folder / "store")), folder)
 
 
 @pytest.fixture

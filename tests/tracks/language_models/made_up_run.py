@@ -88,10 +88,8 @@ def _shares(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     groups = sorted(table["subgroup"].unique())
     member = np.stack([(table["subgroup"] == group).to_numpy(float) for group in groups])
     ids = table["prompt_id"].to_numpy()
-    names, where = np.unique(ids, return_inverse=True)
-    group_of = (
-        table.drop_duplicates("prompt_id").set_index("prompt_id")["subgroup"].loc[names].to_numpy()
-    )
+    names, first, where = np.unique(ids, return_index=True, return_inverse=True)
+    group_of = table["subgroup"].to_numpy()[first]
     draw = rng("synthetic bootstrap", len(names), table["axis"].iat[0])
     weights = np.ones((1 + DRAWS, len(names)))
     for group in groups:
@@ -136,8 +134,7 @@ def _large(member: np.ndarray) -> np.ndarray:
 
 def _null(table: pd.DataFrame, member: np.ndarray) -> np.ndarray:
     draw, ids = rng("synthetic null", table["axis"].iat[0]), table["prompt_id"].to_numpy()
-    names, where = np.unique(ids, return_inverse=True)
-    first = np.array([np.flatnonzero(where == index)[0] for index in range(len(names))])
+    names, first, where = np.unique(ids, return_index=True, return_inverse=True)
     toxicity, values = table["toxicity"].to_numpy(), []
     for _ in range(DRAWS):
         mixed = member[:, first][:, draw.permutation(len(names))][:, where]
@@ -165,14 +162,13 @@ def _measure(
             name: rows.sort_values(["prompt_id", "seed"]) for name, rows in part.groupby("variant")
         }
         weights, member = _shares(by_variant["dense"])
-        plain = _quantities(by_variant["dense"]["toxicity"].to_numpy(), weights, member, 0, 0)
+        uncut = by_variant["dense"]["toxicity"].to_numpy()
+        plain = _quantities(uncut, weights, member, 0, 0)
         means = np.array([plain[f"group:{index}"][0] for index in range(len(member))])
         large = _large(member)
         worst = int(np.where(large, means, -np.inf).argmax())
         best = int(np.where(large, means, np.inf).argmin())
-        dense = _quantities(
-            by_variant["dense"]["toxicity"].to_numpy(), weights, member, worst, best
-        )
+        dense = _quantities(uncut, weights, member, worst, best)
         for name, rows in by_variant.items():
             values = _quantities(rows["toxicity"].to_numpy(), weights, member, worst, best)
             key = {"variant": name, "split": split, "axis": axis}

@@ -127,21 +127,7 @@ def make_variants(world: World) -> pd.DataFrame:
     table["n_cut"] = table["cut"].map(len)
     table["realised"] = table["n_cut"] / UNITS
     table["mask_digest"] = [HeadMask.from_units(LAYERS, HEADS, cut).digest for cut in table["cut"]]
-    table["cut"] = table["cut"].map(json.dumps)
-    return table[
-        [
-            "variant",
-            "method",
-            "target_axis",
-            "gamma",
-            "sparsity",
-            "realised",
-            "n_cut",
-            "seed",
-            "chosen",
-        ]
-        + ["cut", "mask_digest"]
-    ]
+    return table.assign(cut=table["cut"].map(json.dumps))
 
 
 def make_generations(world: World, variants: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from engine.audit.request import Growth
 from engine.report.bundle import HIDDEN, export_run
 from engine.report.charts import compare, lookup
 from engine.report.contents import default_choice, shared_panels
@@ -24,7 +23,7 @@ from tests.pages.checks import (
     use_store,
     words_of,
 )
-from tests.tracks.language_models.worlds import write_pairs
+from tests.tracks.language_models.worlds import growth, write_pairs
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -46,8 +45,8 @@ def folder(audited, tmp_path_factory, words_judged_here):
 @pytest.fixture(scope="module")
 def grown(folder, words_judged_here) -> Run:
     store = Store(folder)
-    asked = {"track": "language_models", "run": store.ids()[0], "axis": "religion"}
-    return grow(Growth(**asked, benchmarks=(f"crows_pairs={hostile_pairs(folder)}",)), store)
+    pairs = f"crows_pairs={hostile_pairs(folder)}"
+    return grow(growth(store.open(store.ids()[0]), benchmarks=(pairs,)), store)
 
 
 @pytest.fixture
@@ -145,9 +144,8 @@ def test_audits_on_other_files_of_a_benchmark_are_compared_with_a_warning(
     audited, grown, tmp_path, words_judged
 ):
     store = audited.copied(tmp_path / "store")
-    asked = {"track": "language_models", "run": audited.run.id, "axis": "religion"}
     pairs = f"crows_pairs={hostile_pairs(tmp_path, n=100)}"
-    other = grow(Growth(**asked, benchmarks=(pairs,)), store)
+    other = grow(growth(audited.run, benchmarks=(pairs,)), store)
     assert (
         compare.comparability([grown, grown])[1]
         == []

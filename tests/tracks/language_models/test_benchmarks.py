@@ -3,6 +3,7 @@ whole audit."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -12,15 +13,19 @@ import torch
 
 from engine.audit.request import Growth
 from engine.audit.verification import verify_run
-from engine.core.errors import RequestError
-from engine.data.benchmarks.base import Benchmark
+from engine.core.errors import PruneAuditError, RequestError
+from engine.core.types import HeadMask
+from engine.data.benchmarks.base import Benchmark, load_benchmark
+from engine.data.benchmarks.lm_eval_tasks import is_installed
 from engine.models.load_language_model import load_language_model
 from engine.report.charts import lookup
 from engine.report.charts.flips import flipped_said
+from engine.report.charts.panel import Choice
 from engine.report.contents import default_choice
 from engine.report.summary import summary_text
 from engine.report.verdict import verdict
 from engine.store.runs import Store, where
+from engine.surgery.heads.mask import masked
 from engine.tracks.language_models.benchmark_tables import N_NULL, numbers_of, readable_items, tail
 from engine.tracks.language_models.benchmarks.base import Scored, scored_benchmarks
 from engine.tracks.language_models.growing import grow, told
@@ -30,11 +35,14 @@ from engine.tracks.language_models.likelihoods import (
     choice_logps,
     rows_of,
 )
+from engine.tracks.language_models.measurements.benchmarks import _built, task_scores
 from engine.tracks.language_models.panels import benchmarks as panel
+from engine.tracks.language_models.panels.benchmarks import benchmark_panel, changed
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit
 from tests.builders import refused
-from tests.tracks.language_models.worlds import world_request, write_pairs
+from tests.tasks_of_lm_eval import write_task
+from tests.tracks.language_models.worlds import growth, world_request, write_pairs
 
 
 def scored(items, **logp):
@@ -59,11 +67,9 @@ def test_crows_pairs_by_hand():
     one = scored({"cluster": list("abcd")}, more=[-1, -5, -3, -2], less=[-2, -4, -4, -3])
     one = replace(one, tokens={"more": np.array([1.0, 5, 2, 2]), "less": np.array([4.0, 2, 4, 1])})
     found = numbers("crows_pairs", one)
-    assert (
-        found["share"] == 0.75
-        and found["distance"] == 0.25
-        and found["difference"] == pytest.approx(0.5)
-    )
+    assert found["share"] == 0.75
+    assert found["distance"] == 0.25
+    assert found["difference"] == pytest.approx(0.5)
     assert found["share_per_token"] == 0.5  # -1 < -.5, -1 > -2, -1.5 < -1, -1 > -3
     crows = scored_benchmarks()["crows_pairs"]
     exchanged = crows.main.features(crows.exchanged(one))
@@ -183,18 +189,15 @@ def test_a_preference_and_a_change_are_told_from_chance_and_nothing_is_found_whe
     assert by.loc[("dense", "distance"), "value"] > by.loc[("dense", "distance"), "null_high"]
     assert by.loc[("less", "share"), "null_p"] > 0.01
     row = by.loc[("less", "share")]
-    assert (
-        row["delta_high"] < 0
-        and row["delta_q"] < 0.01
-        and row["delta"] == row["value"] - by.loc[("dense", "share"), "value"]
-    )
+    assert row["delta_high"] < 0
+    assert row["delta_q"] < 0.01
+    assert row["delta"] == row["value"] - by.loc[("dense", "share"), "value"]
     assert by.loc[("none", "share"), "delta_q"] > 0.05
     assert by.loc[("none", "share"), "detectable"] > abs(by.loc[("none", "share"), "delta"])
     same = by.loc[("same", "share")]
     assert (same["delta"], same["delta_p"]) == (0.0, 1.0) and np.isnan(same["detectable"])
-    assert (
-        set(table["group"]) == {"", "a", "b"} and (table[table["group"] == "a"]["n"] == 150).all()
-    )
+    assert set(table["group"]) == {"", "a", "b"}
+    assert (table[table["group"] == "a"]["n"] == 150).all()
     assert (
         table[(table["group"] != "") & (table["metric"] == "share")]["tests"].drop_duplicates()
         == [0, 6]
@@ -237,11 +240,9 @@ def test_log_likelihoods_are_those_of_one_text_at_a_time(audited):
     }
     long = pd.DataFrame({"prefix": ["w1 " * (lm.n_positions + 5)], "text": ["w4 w5"]})
     cut = rows_of(lm.tokenizer, long, lm.n_positions)
-    assert (
-        cut.cut == [True]
-        and len(cut.ids[0]) == lm.n_positions
-        and len(cut.ids[0]) - cut.first[0] == 2
-    )
+    assert cut.cut == [True]
+    assert len(cut.ids[0]) == lm.n_positions
+    assert len(cut.ids[0]) - cut.first[0] == 2
 
 
 def test_long_texts_after_short_beginnings_do_not_overfill_a_batch():
@@ -331,24 +332,12 @@ def test_an_audit_measures_a_benchmark_beside_everything_else(audited, with_pair
     pd.testing.assert_frame_equal(others, audited.run.table("results"), check_exact=True)
 
 
-def test_a_finished_audit_is_found_and_another_file_is_another_audit(with_pairs, words_judged):
-    run, request, store = with_pairs
-    assert run_audit(request, store).id == run.id
-    moved = replace(request, benchmarks={"crows_pairs": str(write_pairs(store.root, n=13))})
-    assert validate(moved).run_id != run.id
-
-
 def test_an_audit_that_grows_by_a_benchmark_has_the_numbers_of_one_that_asked_for_it(
     audited, with_pairs, words_judged, tmp_path
 ):
     asked, request, _ = with_pairs
     store = audited.copied(tmp_path / "store")
-    wanted = Growth(
-        track="language_models",
-        run=audited.run.id,
-        axis="religion",
-        benchmarks=(f"crows_pairs={request.benchmarks['crows_pairs']}",),
-    )
+    wanted = growth(audited.run, benchmarks=(f"crows_pairs={request.benchmarks['crows_pairs']}",))
     assert Growth.from_dict(wanted.to_dict()) == wanted and wanted.title.endswith("crows_pairs")
     run = grow(wanted, store)
     for name in (
@@ -366,12 +355,7 @@ def test_an_audit_that_grows_by_a_benchmark_has_the_numbers_of_one_that_asked_fo
     assert {row["number"] for row in rows} >= {"share", "distance"} and rows[0][
         "axis"
     ] == "crows_pairs"
-    more = grow(
-        Growth(
-            track="language_models", run=run.id, axis="religion", method="magnitude", level=0.25
-        ),
-        store,
-    )
+    more = grow(growth(run, method="magnitude", level=0.25), store)
     new = more.table("variants").query("sparsity == 0.25")["variant"].tolist()
     assert not set(new) & set(more.table("benchmarks")["variant"])
     again = grow(wanted, store)
@@ -383,57 +367,80 @@ def test_an_audit_that_grows_by_a_benchmark_has_the_numbers_of_one_that_asked_fo
 
 def test_a_level_of_an_audit_with_benchmarks_is_measured_on_them_at_once(with_pairs, words_judged):
     run, _, store = with_pairs
-    more = grow(
-        Growth(track="language_models", run=run.id, axis="religion", method="fasp", level=0.25),
-        store,
-    )
+    more = grow(growth(run, method="fasp", level=0.25), store)
     new = set(more.table("variants").query("sparsity == 0.25")["variant"])
     assert new and new <= set(more.table("benchmarks")["variant"])
 
 
-def test_growths_of_benchmarks_that_cannot_be_are_refused(audited, words_judged):
-    asked = {"track": "language_models", "run": audited.run.id, "axis": "religion"}
-    store = Store(audited.folder / "store")
-    for benchmarks, words in (
-        (("glue=x", "crows_pairs"), "'glue' is not known|no NAME=PATH"),
-        (("crows_pairs=/nowhere",), "no such file"),
-    ):
-        with pytest.raises(RequestError, match=words):
-            grow(Growth(**asked, benchmarks=benchmarks), store)
-    with pytest.raises(RequestError) as all_at_once:
-        grow(
-            Growth(
-                **asked,
-                benchmarks=("glue=x", "bbq", "winogender=/dev/null", "crows_pairs=/nowhere"),
-            ),
-            store,
-        )
-    told = " ".join(map(str, all_at_once.value.faults))
-    assert all(
-        one in told
-        for one in ("'glue' is not known", "no NAME=PATH", "is neither a file", "no such file")
-    )
-    with pytest.raises(RequestError, match="a level of a method"):
-        grow(Growth(**asked, benchmarks=("crows_pairs=/x",), units=(1,)), store)
-    assert "benchmarks" not in Growth(**asked, units=(1,)).to_dict()
-
-
-def test_what_is_wrong_with_benchmarks_is_told_with_everything_else(
-    audited, words_judged, tmp_path
+def test_growths_of_benchmarks_that_cannot_be_are_refused_with_all_their_faults(
+    audited, words_judged
 ):
-    wrong = {
-        "glue": "x",
-        "bbq": "/dev/null",
-        "crows_pairs": str(tmp_path / "none.csv"),
-        "stereoset": 3,
-    }
-    wrong_request = replace(world_request(audited.folder), benchmarks=wrong, seeds=0)
-    told = " ".join(refused(validate, wrong_request))
-    for words in (
-        "'glue' is not known",
-        "bbq: '/dev/null' is neither",
-        "no such file",
-        "stereoset: 3 is not",
-        "seeds",
-    ):
+    store, run = Store(audited.folder / "store"), audited.run
+    wrong = ("glue=x", "bbq", "winogender=/dev/null", "crows_pairs=/nowhere")
+    told = " ".join(refused(grow, growth(run, benchmarks=wrong), store))
+    for words in ("'glue' is not known", "no NAME=PATH", "is neither a file", "no such file"):
         assert words in told
+    with pytest.raises(RequestError, match="a level of a method"):
+        grow(growth(run, benchmarks=("crows_pairs=/x",), units=(1,)), store)
+    assert "benchmarks" not in growth(run, units=(1,)).to_dict()
+
+
+needs_lm_eval = pytest.mark.skipif(
+    not is_installed(), reason="lm-eval is optional: requirements-lm-eval.txt"
+)
+
+
+@torch.no_grad()
+def by_hand(lm, rows):
+    """1 where the right answer is the likeliest of an item's, by log p of what follows the
+    question, else 0."""
+    found = []
+    for row in rows:
+        before = len(lm.tokenizer(row["question"])["input_ids"])
+        texts = [f"{row['question']} {answer}" for answer in row["choices"]]
+        logp = [slow_logp(lm, lm.tokenizer(text)["input_ids"], before) for text in texts]
+        found.append(float(np.argmax(logp) == row["gold"]))
+    return found
+
+
+@needs_lm_eval
+def test_the_package_counts_as_by_hand_and_the_mask_acts(audited, tmp_path):
+    lm = load_language_model(audited.folder / "model")
+    benchmark = load_benchmark("lm_eval", write_task(tmp_path, n=40))
+    rows = [json.loads(line) for line in (tmp_path / "items.jsonl").read_text().splitlines()]
+    mask, found = HeadMask.from_units(lm.n_layers, lm.n_heads, tuple(range(lm.n_heads))), []
+    for one in (HeadMask(lm.n_layers, lm.n_heads), mask):
+        with masked(lm, one):
+            mine = task_scores(lm, benchmark)["logp"][benchmark.choices["role"] == "right"].tolist()
+            assert mine == by_hand(lm, rows)
+            found.append(mine)
+    assert found[0] != found[1]
+    write_task(tmp_path, n=39)
+    _built.cache_clear()
+    with pytest.raises(PruneAuditError, match="not those"):
+        task_scores(lm, benchmark)
+
+
+@needs_lm_eval
+def test_an_audit_measures_tasks_beside_the_texts(audited, tmp_path, words_judged):
+    place = str(write_task(tmp_path, n=40))
+    request, store = (
+        replace(world_request(audited.folder), benchmarks={"lm_eval": place}),
+        audited.copied(tmp_path / "s"),
+    )
+    plain = validate(world_request(audited.folder)).versions
+    assert set(validate(request).versions) - set(plain) == {"measurement task_scores"}
+    run = run_audit(request, store)
+    assert run.id != audited.run.id and verify_run(run)["ok"]
+    table = run.table("benchmarks")
+    assert set(table["variant"]) == set(run.table("variants").query("chosen")["variant"])
+    dense = table.query("variant == 'dense' and group == '' and metric == 'right'").iloc[0]
+    assert 0 < dense["value"] < 1
+    assert dense["low"] < dense["value"] < dense["high"]
+    assert dense["n"] == 40
+    other = table.query("variant != 'dense' and group == '' and metric == 'right'")
+    assert other[["delta", "delta_low", "delta_high", "delta_p"]].notna().all().all()
+    choice = Choice(method="fasp", axis="religion", level=0.3)
+    panel = benchmark_panel(run, choice, "lm_eval")
+    assert "Share answered right" in panel.answer and "stereotype" not in panel.said
+    assert "nats" not in changed(run, choice, "lm_eval").table.to_csv()

@@ -8,9 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from engine.cli import main
-from tests.builders import call, instead
-from tests.places import SHARED
+from tests.builders import call
 from tests.tracks.language_models.worlds import words_of
 
 
@@ -24,8 +22,6 @@ def test_scores_writes_a_table(capsys, tmp_path, words):
     for name, read in (("s.csv", pd.read_csv), ("s.parquet", pd.read_parquet)):
         assert call(capsys, "scores", *words, "--out", tmp_path / name)[0] == 0
         assert len(read(tmp_path / name)) == 12
-    code, said = call(capsys, "scores", *words, "--out", tmp_path / "s.xls")
-    assert code == 2 and ".parquet" in str(said)
 
 
 def test_a_model_that_turns_out_not_to_load_leaves_nothing(capsys, tmp_path, words):
@@ -42,17 +38,3 @@ def test_a_mask_for_another_model_is_refused(capsys, tmp_path, words):
     path.write_text(json.dumps(mask))
     code, said = call(capsys, "apply", path, "--model", words[1], "--to", to, "--json")
     assert code == 2 and not to.exists() and "weights 0000" in json.dumps(said)
-
-
-def test_a_store_that_cannot_be_written_is_said_first(capsys, tmp_path, words):
-    (tmp_path / "file").write_text("x")
-    code = main(["audit", *instead(words, "--store", str(tmp_path / "file" / "store"))])
-    assert code == 2 and "is a file" in capsys.readouterr().out
-
-
-@pytest.mark.skipif(not SHARED.is_dir(), reason="reference data (../shared/data) is not here")
-def test_import_scores_prints_the_published_findings(capsys):
-    path = SHARED / "fasp_head_scores" / "head_scores_gpt2.csv"
-    code, found = call(capsys, "import-scores", path, "--json")
-    assert code == 0 and found["in_axes"]["136"] == 5 and found["in_axes"]["133"] == 4
-    assert {"correlation", "top_heads", "in_axes", "selection"} <= set(found)

@@ -21,7 +21,15 @@ from tests.tiny import VOCABULARY, folder_of, save_tokenizer, tiny_language_mode
 from transformers import GPT2Config, GPT2LMHeadModel  # isort: skip
 
 TEXT = torch.randint(3, VOCABULARY, (6, 32), generator=torch.Generator().manual_seed(1)).tolist()
-FAMILIES = ("gpt2", "gpt_neo", "gptj", "llama_grouped", "opt", "gpt_neox", "qwen3")
+FAMILIES = [
+    "gpt2",
+    "llama_grouped",
+    "opt",
+    *(
+        pytest.param(one, marks=pytest.mark.slow)
+        for one in ("gpt_neo", "gptj", "gpt_neox", "qwen3")
+    ),
+]
 
 
 def weights_of(lm) -> list[torch.Tensor]:

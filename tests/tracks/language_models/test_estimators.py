@@ -131,12 +131,6 @@ def test_reweighted_means_are_the_self_normalised_ones():
     np.testing.assert_allclose(effective_share(weights(logw, codes), codes), share)
 
 
-def test_single_texts_cannot_be_weighed():
-    for estimate in (by_reweighting, by_gradient):
-        with pytest.raises(PruneAuditError, match="estimator generate"):
-            estimate(table_of(), np.zeros((len(table_of()), 2)), "paired_prompts")
-
-
 @pytest.mark.parametrize("reading", ["group_means", "subgroup_mean_of_means", "paired_prompts"])
 def test_many_heads_at_once_equal_one_after_the_other(reading):
     table, rng = table_of(), np.random.default_rng(2)
@@ -160,10 +154,8 @@ def test_log_weights_that_are_no_numbers_are_refused():
     assert np.isnan(gone[:2]).all() and effective_share(gone, codes)[0] == 0
     table = table_of(1, n=4)
     logw = np.where((table["subgroup"] == "a").to_numpy()[:, None], -np.inf, 0.0)
-    assert (
-        np.isnan(by_reweighting(table, logw).value).all()
-        and by_reweighting(table, logw).ess[0] == 0
-    )
+    assert np.isnan(by_reweighting(table, logw).value).all()
+    assert by_reweighting(table, logw).ess[0] == 0
 
 
 def test_cut_weights_keep_their_mean_and_no_weight_is_far_above_the_cut():
@@ -190,23 +182,27 @@ def test_gate_gradients_are_derivatives_and_micro_batches_add_up(family):
     np.testing.assert_allclose(
         row_gradients(lm, texts, first, tokens=1)[1], slopes, rtol=1e-4, atol=1e-6
     )
+
+    def measured():
+        rows = []
+        for one, start in zip(texts, first, strict=True):
+            logps = lm.model(input_ids=torch.tensor([one])).logits[0].double().log_softmax(-1)
+            rows.append(sum(float(logps[at - 1, one[at]]) for at in range(start, len(one))))
+        return np.array(rows)
+
     for unit in (0, 5, lm.n_layers * lm.n_heads - 1):
-        np.testing.assert_allclose(
-            _difference(lm, texts, first, unit), slopes[:, unit], rtol=5e-3, atol=5e-3
-        )
+        slow = slope_of(measured, lm, unit)
+        np.testing.assert_allclose(slow, slopes[:, unit], rtol=5e-3, atol=5e-3)
 
 
-def _difference(lm, texts, first, unit, step=3e-3):
+def slope_of(measured, lm, unit, step=3e-3):
+    """By finite differences, of what is measured by the gate of a head."""
     ends = []
     for sign in (1, -1):
         gates = torch.ones(lm.n_layers, lm.n_heads)
         gates[divmod(unit, lm.n_heads)] += sign * step
-        row = []
-        for one, start in zip(texts, first, strict=True):
-            with torch.no_grad(), gated(lm, gates):
-                logps = lm.model(input_ids=torch.tensor([one])).logits[0].double().log_softmax(-1)
-            row.append(sum(float(logps[at - 1, one[at]]) for at in range(start, len(one))))
-        ends.append(np.array(row))
+        with torch.no_grad(), gated(lm, gates):
+            ends.append(measured())
     return (ends[0] - ends[1]) / (2 * step)
 
 
@@ -223,16 +219,21 @@ def test_the_gradient_is_the_derivative_of_the_reweighted_bias():
     np.testing.assert_allclose(by_gradient(table, slope).value, slow, atol=1e-6)
 
 
+def two_groups(n):
+    """n prompts of each."""
+    names = [f"{g}{at}" for g in "ab" for at in range(n)]
+    rows = pd.DataFrame({"prompt_id": names, "template": "t", "descriptor": ""})
+    return rows.assign(subgroup=np.repeat(["a", "b"], n))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("cap, n", [(0.0, 60), (CAP, 60), (CAP, 1500)])
 def test_the_interval_of_reweighting_covers(cap, n):
     """Worlds with a known reweighted bias: 95 % intervals hold it about as often as they say, cut
     or not."""
     rng, inside, worlds = np.random.default_rng(6), 0, 300 if n < 100 else 60
+    rows = two_groups(n)
     for _ in range(worlds):
-        names = [f"{g}{at}" for g in "ab" for at in range(n)]
-        rows = pd.DataFrame({"prompt_id": names, "template": "t", "descriptor": ""})
-        rows["subgroup"] = np.repeat(["a", "b"], n)
         x = rng.normal(size=2 * n)
         rows["toxicity"] = 1 / (1 + np.exp(-x)) * np.repeat([1.0, 0.5], n)
         logw = 0.7 * x - 0.7**2 / 2  # moves x to mean 0.7
@@ -245,10 +246,7 @@ def test_the_interval_of_both_ways_covers_where_weights_are_cut():
     """With the head off, a tenth of the texts come from where the dense model wrote a hundredth:
     weights of ten."""
     rng, inside, worlds = np.random.default_rng(6), 0, 60
-    names = [f"{g}{at}" for g in "ab" for at in range(200)]
-    rows = pd.DataFrame({"prompt_id": names, "template": "t", "descriptor": ""})
-    group = np.repeat([0, 1], 200)
-    rows["subgroup"] = np.array(["a", "b"])[group]
+    rows, group = two_groups(200), np.repeat([0, 1], 200)
 
     def toxicity(share: float) -> tuple[np.ndarray, np.ndarray]:
         there = rng.random(400) < share
@@ -363,24 +361,15 @@ def test_batches_and_prompt_order_do_not_matter():
 
 def test_the_fast_perplexity_is_the_derivative():
     context = small_bench()
-    lm, step = context.lm, 3e-3
-    found = finish(ScoreJob(context, ("x",), (0,), n_boot=50), method_for("z_ppl", "gradient"))[
-        "value"
-    ].to_numpy()
+    job, given = ScoreJob(context, ("x",), (0,), n_boot=50), context.tokens["validation"]
+    found = finish(job, method_for("z_ppl", "gradient"))["value"].to_numpy()
+
+    def measured():
+        return perplexity(window_nll(context.lm, given, context.settings.window))
+
     for unit in (0, 4, 11):
-        ends = []
-        for sign in (1, -1):
-            gates = torch.ones(lm.n_layers, lm.n_heads)
-            gates[divmod(unit, lm.n_heads)] += sign * step
-            with torch.no_grad(), gated(lm, gates):
-                ends.append(
-                    perplexity(
-                        window_nll(lm, context.tokens["validation"], context.settings.window)
-                    )
-                )
-        assert found[unit] == pytest.approx(
-            (ends[0] - ends[1]) / (2 * step), rel=0.02, abs=0.02 * np.abs(found).max()
-        )
+        slow = slope_of(measured, context.lm, unit)
+        assert found[unit] == pytest.approx(slow, rel=0.02, abs=0.02 * np.abs(found).max())
 
 
 def test_few_effective_samples_are_too_few_whatever_their_share():
@@ -402,7 +391,7 @@ def test_a_perplexity_that_is_no_number_names_the_head():
         finish(ScoreJob(context, ("x",), (0,), n_boot=20), method_for("z_ppl", "exact"))
 
 
-def test_weights_that_were_not_cut_are_exact_where_the_cut_is_not(monkeypatch):
+def test_weights_that_were_not_cut_are_exact_where_the_cut_is_not():
     """`cap` 0 is the plain estimator; the cut one differs only for heads with heavy weights."""
     job = ScoreJob(
         small_bench(n=60, new=6), ("x",), (0, 1), n_boot=20, options={"cap": 0.0, "ess": 0.0}

@@ -69,6 +69,7 @@ def run(tmp_path_factory, words_judged_here):
 
 def test_the_constraint_stands_beside_the_free_cut_and_its_price_is_told(run):
     variants = run.table("variants").set_index("variant")
+    assert set(run.table("scores")["score"]) == {"z_ppl"}, "no other was asked for"
     assert {"ppl_only-s0.500", "ppl_only+even-s0.500"} <= set(variants.index)
     assert (
         "ppl_only+even-s0.300" not in variants.index

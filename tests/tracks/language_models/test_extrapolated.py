@@ -10,7 +10,6 @@ import pytest
 from engine.core.files import json_able
 from engine.store.runs import Store
 from engine.tracks.language_models import predict as extrapolated
-from engine.tracks.language_models import predict as module
 from engine.tracks.language_models.controls import unlike_scores, variant_shards
 from engine.tracks.language_models.predict import FEW_PROMPTS, predict
 from engine.tracks.language_models.request import AuditRequest
@@ -28,47 +27,26 @@ def large(tmp_path):
 def test_a_large_request_is_predicted_from_few_prompts_and_nothing_is_kept(
     large, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(module, "PATIENCE", 0.0)
+    monkeypatch.setattr(extrapolated, "PATIENCE", 0.0)
     store = Store(tmp_path / "store")
     found = predict(large, store)
-    assert (
-        found["tried"]["prompts"] <= FEW_PROMPTS
-        and found["sure"] >= 1
-        and set(found["axes"]) == set(large.axes)
-    )
-    assert (
-        found["words"].startswith("Predicted: ")
-        and f"{found['tried']['prompts']} prompts of" in found["words"]
-    )
-    assert (
-        "nan" not in json.dumps(json_able(found), allow_nan=True).lower().split()
-        and "nan" not in found["words"]
-    )
+    assert found["tried"]["prompts"] <= FEW_PROMPTS
+    assert found["sure"] >= 1
+    assert set(found["axes"]) == set(large.axes)
+    assert found["words"].startswith("Predicted: ")
+    assert f"{found['tried']['prompts']} prompts of" in found["words"]
+    assert "nan" not in json.dumps(json_able(found), allow_nan=True).lower().split()
+    assert "nan" not in found["words"]
     least, most = found["scoring_seconds"]
     assert 0 < least <= most and found["measuring_seconds"] > 0
     assert not list(store.root.rglob("*.shard"))
-
-
-def test_twice_the_prompts_take_twice_as_long_by_the_same_trial(large, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "PATIENCE", 0.0)
-    axes = predict(large, Store(tmp_path / "store"))["axes"]
-    for said in axes.values():
-        assert said["seconds"]["gradient"] / said["prompts"] == pytest.approx(
-            axes[large.axes[0]]["seconds"]["gradient"] / axes[large.axes[0]]["prompts"]
-        )
-        assert "bias" not in said
-
-
-def test_a_small_request_is_predicted_whole(large, tmp_path):
-    found = predict(large, Store(tmp_path / "store"))
-    assert (
-        all(said["bias"] >= 0 for said in found["axes"].values())
-        and "Extrapolated" not in found["words"]
-    )
+    per_prompt = [one["seconds"]["gradient"] / one["prompts"] for one in found["axes"].values()]
+    assert per_prompt == pytest.approx(per_prompt[:1] * 2), "twice the prompts, twice as long"
+    assert not any("bias" in said for said in found["axes"].values())
 
 
 def test_of_a_slow_model_only_the_first_tokens_are_drawn(large, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "PATIENCE", 0.0)
+    monkeypatch.setattr(extrapolated, "PATIENCE", 0.0)
     monkeypatch.setattr(extrapolated, "SHORTLY", 0.0)
     drawn, plain = [], extrapolated.piloted
 

@@ -12,16 +12,13 @@ import pytest
 
 from engine.core.errors import PruneAuditError, RequestError
 from engine.core.types import Hooks
-from engine.models.load_language_model import inspect_model
 from engine.report import bundle, figures
 from engine.report.bundle import HIDDEN
 from engine.report.charts.panel import CONFIG, Choice
 from engine.report.report import report_html
-from engine.store.runs import Store
 from engine.surgery.record import read_mask
 from engine.tracks.language_models.panels.who_pays import who_pays
-from tests.builders import Tags, changed, parts_of
-from tests.tiny import folder_of
+from tests.builders import Tags, changed
 from tests.tracks.language_models.made_up_run import HOSTILE, make_run
 
 VARIANT = "fasp-gender_and_sex-g0.30-s0.20"
@@ -39,40 +36,24 @@ def page(run) -> str:
 
 
 @pytest.mark.parametrize("show", [False, True])
-def test_report_is_one_offline_file_and_hostile_texts_stay_texts(run, tmp_path, show, no_charts):
-    """What charts hold is tested in tests/report/test_hostile.py."""
-    hostile = _all_hostile(run, tmp_path)
-    page = report_html(hostile, show_offensive=show)
-    tags = Tags()
-    tags.feed(page)
-    names = {tag for tag, _ in tags.found}
-    assert not names & {"img", "iframe", "link", "object", "base"}
-    assert all(attrs["href"].startswith("#") for tag, attrs in tags.found if tag == "a"), (
-        "contents, and no way out"
-    )
-    scripts = [attrs for tag, attrs in tags.found if tag == "script"]
-    assert len(scripts) == 3 and not any("src" in attrs for attrs in scripts)
-    assert not any(name.startswith("on") for _, attrs in tags.found for name in attrs)
-    for text in HOSTILE[:2]:
-        assert text not in page
-    assert ("&lt;script&gt;alert(1)&lt;/script&gt;" in page) is show
-
-
-def _all_hostile(run, folder):
-    """Every continuation is hostile."""
+def test_texts_are_hidden_in_a_report_unless_asked_for(run, tmp_path, show, no_charts):
+    """What else a hostile text may do is tested in tests/report/test_hostile.py."""
 
     def edit(texts):
         return texts.assign(text=[HOSTILE[index % 2] for index in range(len(texts))])
 
-    return changed(run, folder, "texts", edit, title="<script>alert('title')</script>")
+    page, tags = report_html(changed(run, tmp_path, "texts", edit), show_offensive=show), Tags()
+    tags.feed(page)
+    links = [attrs["href"] for tag, attrs in tags.found if tag == "a"]
+    assert links and all(link[0] == "#" for link in links), "contents, and no way out"
+    assert not any(text in page for text in HOSTILE[:2])
+    assert ("&lt;script&gt;alert(1)&lt;/script&gt;" in page) is show
 
 
 def test_only_our_scripts_may_run(page):
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1)
-    assert (
-        "default-src 'none'" in policy
-        and "unsafe-inline" not in policy.split("script-src")[1].split(";")[0]
-    )
+    assert "default-src 'none'" in policy
+    assert "unsafe-inline" not in policy.split("script-src")[1].split(";")[0]
     for script in re.findall(r"<script>(.*?)</script>", page, re.S):
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         assert f"'sha256-{digest}'" in policy
@@ -96,28 +77,14 @@ def test_a_report_begins_with_one_page_and_its_contents_lead_to_all_else(run, pa
     assert first.count('class="chart"') == 1 < rest.count('class="chart"')
 
 
-def test_report_says_settings_limits_and_provenance(run, page):
-    for text in (
-        "What this cannot say",
-        "Provenance",
-        run.meta["model"]["weight_hash"],
-        "every number is made up",
-    ):
-        assert text in page
-    assert all(item["sha256"] in page for item in run.meta["tables"].values())
-
-
 def test_masks_are_read_back_exactly(run, tmp_path):
     paths = bundle.export_run(run, tmp_path / "out", ["masks"], variant=VARIANT)
     assert [path.name for path in paths] == [f"{VARIANT}.mask.json"]
     record, row = read_mask(paths[0]), run.table("variants").set_index("variant").loc[VARIANT]
-    assert (
-        list(record.mask.units) == json.loads(row["cut"])
-        and record.mask.digest == row["mask_digest"]
-    )
-    assert (
-        record.weight_hash == run.meta["model"]["weight_hash"] and record.settings["gamma"] == 0.3
-    )
+    assert list(record.mask.units) == json.loads(row["cut"])
+    assert record.mask.digest == row["mask_digest"]
+    assert record.weight_hash == run.meta["model"]["weight_hash"]
+    assert record.settings["gamma"] == 0.3
     everything = bundle.export_run(run, tmp_path / "all", ["masks"])
     assert len(everything) == (run.table("variants").query("chosen and n_cut > 0")).shape[0]
 
@@ -190,42 +157,21 @@ def test_images_are_drawn_while_hooks_hear_of_it_and_can_stop_them(run, tmp_path
         figures.write_figures(panels, tmp_path, Hooks(check=lambda: 1 / 0))
 
 
-def test_checkpoint_is_cut_zeroed_and_agrees(run, tmp_path):
-    mine = _for_tiny_model(run, tmp_path / "store")
-    paths = bundle.export_run(mine, tmp_path / "out", ["checkpoint"], variant="mine")
-    folder = tmp_path / "out" / "checkpoint" / "mine"
+def test_checkpoint_is_cut_zeroed_and_agrees(audited, tmp_path):
+    run, name = audited.run, "magnitude-s0.300"
+    paths = bundle.export_run(run, tmp_path / "out", ["checkpoint"], variant=name)
+    folder = tmp_path / "out" / "checkpoint" / name
     found = json.loads((folder / "agreement.json").read_text())
-    assert set(found) == {"cut", "reloaded", "zeroed"} and all(
-        one["holds"] for one in found.values()
-    )
+    assert found.keys() >= {"cut", "reloaded", "zeroed"}
+    assert all(one["holds"] for one in found.values())
     assert folder / "cut" / "mask.json" in paths and "pruned" in (folder / "README.md").read_text()
     with pytest.raises(RequestError, match="not empty"):
-        bundle.export_run(mine, tmp_path / "out", ["checkpoint"], variant="mine")
-    moved = _for_tiny_model(run, tmp_path / "store2", weight_hash="0" * 64)
+        bundle.export_run(run, tmp_path / "out", ["checkpoint"], variant=name)
+    model = {**run.meta["model"], "weight_hash": "0" * 64}
+    moved = changed(run, tmp_path / "store", "costs", lambda costs: costs, model=model)
     with pytest.raises(RequestError, match="weights"):
-        bundle.export_run(moved, tmp_path / "no", ["checkpoint"], variant="mine")
+        bundle.export_run(moved, tmp_path / "no", ["checkpoint"], variant=name)
     assert not (tmp_path / "no").exists()
-
-
-def _for_tiny_model(run, folder, weight_hash=None):
-    """The made-up run, told that it is about a real tiny GPT-2 (3 layers x 4 heads)."""
-    info = inspect_model(folder_of("gpt2"))
-    meta, tables = parts_of(run)
-    variants = tables["variants"]
-    variants = variants[variants["variant"].isin(["dense", VARIANT])].replace(
-        {"variant": {VARIANT: "mine"}}
-    )
-    tables["variants"] = variants.assign(
-        cut=["[]", "[1, 11]"], n_cut=[0, 2], realised=[0.0, 2 / 12]
-    )
-    request = {**meta["request"], "model": str(folder_of("gpt2"))}
-    model = {
-        **meta["model"],
-        "n_layers": 3,
-        "n_heads": 4,
-        "weight_hash": weight_hash or info.weight_hash,
-    }
-    return Store(folder).write("tiny", {**meta, "request": request, "model": model}, tables)
 
 
 def test_two_names_do_not_become_one_file():

@@ -1,5 +1,5 @@
 """A finished audit grows: another level, a set by hand; the same numbers as had they been asked
-from the start."""
+from the start. By the command, and by what the resident engine is asked."""
 
 from __future__ import annotations
 
@@ -10,44 +10,38 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from engine.audit import measure
 from engine.audit.jobs import check
-from engine.audit.request import Growth
 from engine.audit.verification import verify_run
+from engine.cli import main
 from engine.core.errors import RequestError
-from engine.report.bundle import export_run
+from engine.report.bundle import export_run, write_masks
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
-from engine.report.hand_sets import tried
 from engine.report.verdict import TAKE, verdict
-from engine.store.runs import Run, Store, where
+from engine.resident.asks import answer_here
+from engine.resident.warm import Warm
+from engine.store.runs import EMBEDDED, Run, Store, where
+from engine.tracks.language_models import opening
 from engine.tracks.language_models.growing import grow
 from engine.tracks.language_models.predicted import heads_at, heads_beside, most_heads, stops
 from engine.tracks.language_models.run import run_audit
 from tests.builders import seal
-from tests.tracks.language_models.worlds import world_request
+from tests.tracks.language_models.worlds import growth, world_request
 
-METHODS = ("fasp", "magnitude", "random_noncritical")
 LEVELS = (0.0, 0.1, 0.3)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("world")
+def run(audited, words_judged_here) -> Run:
+    return audited.run
 
 
 @pytest.fixture(scope="module")
-def run(words_judged_here, folder) -> Run:
-    return run_audit(
-        world_request(folder, methods=METHODS, sparsities=LEVELS), Store(folder / "store")
-    )
-
-
-@pytest.fixture(scope="module")
-def whole(run, folder) -> Run:
+def whole(audited, words_judged_here, tmp_path_factory) -> Run:
     """The audit that asked one level more from the start."""
-    return run_audit(
-        world_request(folder, methods=METHODS, sparsities=(*LEVELS, 0.25)), Store(folder / "store")
-    )
+    asked = world_request(audited.folder, sparsities=(*LEVELS, 0.25))
+    return run_audit(asked, audited.copied(tmp_path_factory.mktemp("whole") / "store"))
 
 
 @pytest.fixture
@@ -56,33 +50,29 @@ def store(run, copy, tmp_path) -> Store:
     return Store(tmp_path)
 
 
-def growth(run: Run, **asked: object) -> Growth:
-    return Growth(**{"track": "language_models", "run": run.id, "axis": "religion", **asked})
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_a_level_added_is_to_the_bit_that_of_an_audit_which_asked_it_from_the_start(
-    run, whole, store, method
+def test_levels_added_are_to_the_bit_those_of_an_audit_which_asked_them_from_the_start(
+    run, whole, store
 ):
-    found = grow(growth(run, method=method, level=0.25, axes=("nationality", "religion")), store)
-    assert lookup.levels(found, method, "religion") == [0.0, 0.1, 0.25, 0.3]
-    mine = found.table("variants").query("sparsity == 0.25")["variant"].tolist()
-    assert len(mine) == {"random_noncritical": 2}.get(method, 1)
-    for name, order in (
-        ("results", ["axis", "metric"]),
-        ("groups", ["axis", "metric", "group"]),
-        ("variants", []),
-    ):
-        tables = []
-        for one in (found, whole):
-            table = one.table(name)
-            rows = table[table["variant"].isin(mine)].sort_values(
-                ["variant", *order], ignore_index=True
+    for method, drawn in {"fasp": 1, "magnitude": 1, "random_noncritical": 2}.items():
+        axes = ("nationality", "religion")
+        found = grow(growth(run, method=method, level=0.25, axes=axes), store)
+        assert lookup.levels(found, method, "religion") == [0.0, 0.1, 0.25, 0.3]
+        added = found.table("variants").query("sparsity == 0.25 and method == @method")
+        mine = added["variant"].tolist()
+        assert len(mine) == drawn
+        for name, order in {
+            "results": ["axis", "metric"],
+            "groups": ["axis", "metric", "group"],
+            "variants": [],
+        }.items():
+            tables = (one.table(name) for one in (found, whole))
+            rows = (table[table["variant"].isin(mine)] for table in tables)
+            order = ["variant", *order]
+            pd.testing.assert_frame_equal(
+                *(part.sort_values(order, ignore_index=True) for part in rows)
             )
-            tables.append(rows)
-        pd.testing.assert_frame_equal(*tables)
-    assert texts_of(found, mine).equals(texts_of(whole, mine))
-    assert verify_run(found)["ok"] and found.added[0].meta["notes"] == []
+        assert texts_of(found, mine).equals(texts_of(whole, mine))
+    assert verify_run(found)["ok"] and not any(one.meta["notes"] for one in found.added)
 
 
 def texts_of(run: Run, variants: list[str]) -> pd.DataFrame:
@@ -112,41 +102,33 @@ def test_the_same_asked_again_is_found_and_another_axis_adds_only_that(run, stor
     assert not both.table("results").duplicated(["variant", "split", "axis", "metric"]).any()
 
 
-def test_a_set_by_hand_is_first_measured_on_validation_and_counts_as_reported_after_test(
-    run, store
-):
-    assert tried(run) == 0
-    cut = tuple(
-        json.loads(
-            run.table("variants").query("method == 'magnitude' and sparsity == 0.3").iloc[0]["cut"]
-        )
-    )
+def test_a_set_by_hand_has_the_numbers_of_the_variant_that_cuts_it(run, store, tmp_path):
+    """Added to the audit, and measured beside it from an empty store; before test on validation
+    prompts alone."""
+    cut = tuple(heads_at(run, "magnitude", "religion", 0.3))
     one = grow(growth(run, units=cut, name="mine"), store)
-    rows = one.table("results").query("variant == 'by-hand-mine'")
-    assert set(rows["split"]) == {"validation"} and {"religion", ""} == set(rows["axis"])
-    assert rows[rows["metric"].isin(["bias:group_means", "perplexity"])]["delta"].notna().all()
-    assert "by-hand-mine" not in lookup.methods(one)
-    shown = one.table("prompts").set_index("prompt_id")["split"]
+    split = one.table("prompts").set_index("prompt_id")["split"]
     mine = one.table("generations").query("variant == 'by-hand-mine'")
-    assert (shown.loc[mine["prompt_id"]] == "validation").all() and (
-        mine["split"] == "validation"
-    ).all()
-    dense = one.table("results").query("variant == 'dense' and split == 'validation'")
-    assert set(dense["axis"]) == {"religion", ""} and verify_run(one)["ok"]
+    assert (split.loc[mine["prompt_id"]] == "validation").all()
+    grown = grow(growth(run, units=cut, name="mine", split="test"), store).table("results")
+    beside = measure(run, [divmod(unit, 4) for unit in cut], tmp_path / "another")
+    own = run.table("results")
+    for name, same, found, axes in (
+        ("by-hand-mine", "magnitude-s0.300", where(grown, split="test"), ("religion", "")),
+        ("by hand", "magnitude-s0.300", beside, ("nationality", "religion", "")),
+        ("dense", "dense", beside, ("nationality", "religion", "")),
+    ):
+        rows = (
+            table[table["axis"].isin(axes)].query("variant == @of").drop(columns="variant")
+            for table, of in ((found, name), (own, same))
+        )
+        pd.testing.assert_frame_equal(*(one.reset_index(drop=True) for one in rows))
 
-    two = grow(growth(run, units=cut, name="mine", split="test"), store)
-    own = two.table("results")
-    test = where(own, variant="by-hand-mine", split="test")
-    same = own[(own["variant"] == "magnitude-s0.300") & own["axis"].isin(["religion", ""])]
-    drop = ["variant"]
-    pd.testing.assert_frame_equal(
-        test.drop(columns=drop).reset_index(drop=True),
-        same.drop(columns=drop).reset_index(drop=True),
-    )
-    assert "by-hand-mine" in lookup.methods(two, "religion") and tried(two) == 1
-    again = grow(growth(run, units=(7,)), store)
-    assert tried(again) == 2 and again.table("variants")["variant"].is_unique
-    assert "by-hand-mine" in set(lookup.reported(again)["variant"])
+
+def test_heads_that_are_not_there_are_refused(run, tmp_path):
+    for cut, said in (([(3, 0)], "outside 3 layers x 4 heads"), ([(1, 0), (1, 0)], "named twice")):
+        with pytest.raises(RequestError, match=said):
+            measure(run, cut, tmp_path / "store")
 
 
 def test_stops_are_every_number_of_heads_and_finished_levels_keep_their_place(run):
@@ -170,11 +152,9 @@ def test_stops_are_every_number_of_heads_and_finished_levels_keep_their_place(ru
     ("asked", "words"),
     [
         ({"method": "fasp", "level": 0.9}, "between 1 and 9 of 12"),
-        ({"method": "fasp", "level": 0.01}, "between 1 and 9 of 12"),
-        ({"method": "fasp", "level": 1.5}, "between 1 and 9 of 12"),
         ({"method": "fasp", "level": -0.1}, "between 1 and 9 of 12"),
         ({"method": "by hand", "level": 0.2}, "fasp"),
-        ({"method": "gradient", "level": 0.2}, "Known: fasp, magnitude"),
+        ({"method": "diffheads", "level": 0.2}, "Known: bias_only, fasp"),
         ({"method": "fasp", "level": 0.2, "split": "validation"}, "on test prompts"),
         ({"method": "fasp", "level": 0.2, "axes": ("age",)}, "'age' is not known"),
     ],
@@ -185,9 +165,9 @@ def test_what_cannot_be_measured_is_refused_before_anything_loads(run, store, as
     assert not (store.root / "additions").exists() and not (store.root / "shards").exists()
 
 
-def test_levels_that_are_one_to_three_decimals_are_refused(whole, folder):
+def test_levels_that_are_one_to_three_decimals_are_refused(whole):
     with pytest.raises(RequestError, match="to three decimals"):
-        check(growth(whole, method="fasp", level=0.2496), Store(folder / "store"))
+        check(growth(whole, method="fasp", level=0.2496), Store(whole.path.parents[1]))
 
 
 def test_all_heads_may_be_cut_where_the_model_can(run, store):
@@ -206,7 +186,8 @@ def test_a_run_that_would_be_another_today_does_not_grow(run, store, copy):
 def test_an_audit_whose_text_is_not_here_grows_without_a_perplexity(words_judged_here, tmp_path):
     """Others' texts are not embedded beside the figures."""
     store = Store(tmp_path / "store")
-    asked = world_request(tmp_path, methods=("fasp", "int8"), max_corpus_tokens=400)
+    few = {"axes": ("religion",), "seeds": 1, "controls": 0, "max_corpus_tokens": 400}
+    asked = world_request(tmp_path, methods=("fasp", "int8"), **few)
     run = run_audit(asked, store)
     (text := Path(run.meta["request"]["corpus"])).rename(text.with_suffix(".away"))
     found = grow(growth(run, method="fasp", level=0.2), store)
@@ -225,3 +206,51 @@ def test_an_audit_whose_text_is_not_here_grows_without_a_perplexity(words_judged
     int8 = found.table("variants").query("method == 'int8'")["variant"].item()
     assert export_run(found, tmp_path / "out", ("checkpoint",), variant=int8)
     text.with_suffix(".away").rename(text)
+
+
+def test_the_command_says_what_was_predicted_and_measured(run, copy, tmp_path, capsys):
+    words = ["measure", run.id, "--store", str(tmp_path)]
+    assert main([*words, "--method", "magnitude", "--sparsity", "0.25", "--all-axes"]) == 0
+    said = capsys.readouterr().out
+    assert "magnitude-s0.250, 3 cut, religion" in said and "change of bias" in said
+    assert "predicted" in said and "measured" in said and "fewer than the 39" in said
+    mask = write_masks(run, tmp_path / "masks", "magnitude-s0.300")[0]
+    assert main([*words, "--mask", str(mask), "--name", "mine", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["split"] == "validation"
+    assert told["tried"] == 1
+    assert list(told["variants"]) == ["by-hand-mine"]
+    bias = next(row for row in told["rows"] if row["number"] == "change of bias")
+    assert bias["predicted_low"] <= bias["predicted"] <= bias["predicted_high"]
+    assert bias["measured"] is not None
+    assert main([*words, "--heads", "0.1, 2.3", "--split", "test"]) == 0
+    assert "2 cut, nationality" in capsys.readouterr().out
+    assert main(["runs", "verify", run.id, "--store", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.count("has the bytes that were written") > 3
+
+
+def test_another_track_says_that_it_cannot(tmp_path, capsys):
+    store = Store(EMBEDDED, read_only=True)
+    other = next(id_ for id_ in store.ids() if store.open(id_).meta["track"] != "language_models")
+    assert main(["measure", other, "--store", str(tmp_path), "--sparsity", "0.5"]) == 2
+    assert "start the audit again with" in " ".join(capsys.readouterr().err.split())
+
+
+def test_asked_twice_the_model_is_loaded_once(run, copy, tmp_path, monkeypatch):
+    loads, load = [], opening.load_language_model
+    monkeypatch.setattr(
+        opening,
+        "load_language_model",
+        lambda *args, **kwargs: loads.append(1) or load(*args, **kwargs),
+    )
+    warm, store, given = Warm(), Store(tmp_path), {"run": run.id, "axis": "religion"}
+    one = answer_here("measure", {**given, "method": "magnitude", "level": 0.25}, store, warm=warm)
+    two = answer_here("measure", {**given, "units": [0, 7], "name": "mine"}, store, warm=warm)
+    assert len(loads) == 1 and len(warm.names()) == 2
+    assert one["added"] != two["added"] and two["variants"] == {"by-hand-mine": [[0, 0], [1, 3]]}
+    again = answer_here(
+        "measure", {**given, "method": "magnitude", "level": 0.25}, store, warm=warm
+    )
+    assert again["added"] is None and again["rows"] == one["rows"]
+    with pytest.raises(RequestError, match="'depth' is not known"):
+        answer_here("measure", {**given, "depth": 3}, store, warm=warm)

@@ -114,57 +114,25 @@ def test_a_cancelled_job_stops_and_keeps_what_is_finished(tmp_path, processes):
     request, store = world_request(tmp_path, seeds=6, max_new_tokens=20), Store(tmp_path / "a")
     job_id = submit(request, store)
     processes.after_shards(5)
+    assert submit(request, store) == job_id and len(processes) == 1, "equal ones are computed once"
     cancel(store, job_id)
     processes.ended()
     assert status(store, job_id) == "cancelled"
     assert shards_of(store) >= 5 and store.ids() == []
 
 
-@pytest.mark.slow
-def test_two_equal_requests_are_computed_once(tmp_path, processes):
-    request, store = world_request(tmp_path, **SMALL), Store(tmp_path / "a")
-    first = submit(request, store)
-    processes.after_shards(1)
-    assert submit(request, store) == first and len(processes) == 1
-    assert processes.ended() == 0 and status(store, first) == "done"
-    events = []
-    run = run_job(store, request, events.append)
-    assert run.id == job_state(store, first).run_id and not [
-        event for event in events if event.phase == "score heads"
-    ]
-    assert len(list_jobs(store)) == 1
-
-
-def test_a_wrong_request_fails_with_its_faults_and_leaves_no_run(tmp_path, processes):
-    store = Store(tmp_path / "a")
-    job_id = submit(world_request(tmp_path, model="/no/such", axes=("age",)), store)
-    assert processes.ended() == 2 and status(store, job_id) == "failed"
-    said = "\n".join(str(fault) for fault in job_state(store, job_id).faults)
-    assert "/no/such" in said and "age" in said and store.ids() == []
-
-
-def test_a_job_that_is_not_there_is_said(tmp_path):
-    with pytest.raises(RequestError, match="not in the store"):
-        job_state(Store(tmp_path), "job-0")
-
-
-def test_a_job_cancelled_while_it_waits_never_starts(tmp_path, processes):
-    request, store = world_request(tmp_path, **SMALL), Store(tmp_path / "a")
-    job_id = submit(request, store)
-    cancel(store, job_id)  # its process has not come up yet
-    processes.ended()
-    assert status(store, job_id) == "cancelled" and store.ids() == [] and shards_of(store) == 0
-
-
 def test_one_damaged_job_does_not_hide_the_others(tmp_path):
-    request, store = world_request(tmp_path, model="/no/such", **SMALL), Store(tmp_path / "a")
+    wrong = {**SMALL, "model": "/no/such", "axes": ("age",)}
+    request, store = world_request(tmp_path, **wrong), Store(tmp_path / "a")
     with pytest.raises(RequestError):
         run_job(store, request)
     broken = store.jobs_folder / "job-1"
     broken.mkdir()
     (broken / "state.json").write_text("{")
     there, nothing_left = list_jobs(store)
-    assert there.status == nothing_left.status == "failed" and there.faults
+    assert there.status == nothing_left.status == "failed" and store.ids() == []
+    said = "\n".join(str(fault) for fault in there.faults)
+    assert "/no/such" in said and "age" in said
     assert "damaged" in nothing_left.message and "cannot be resumed" in nothing_left.message
 
 
@@ -187,11 +155,9 @@ def test_a_full_disk_is_said_in_the_jobs_state(tmp_path, monkeypatch):
     with pytest.raises(StoreError, match="full"):
         run_job(store, request)
     found = job_state(store, folder.name)
-    assert (
-        found.status == "failed"
-        and "disk is full" in found.message
-        and not (folder / jobs.SPARE).exists()
-    )
+    assert found.status == "failed"
+    assert "disk is full" in found.message
+    assert not (folder / jobs.SPARE).exists()
 
 
 def test_a_damaged_state_hides_no_job_and_can_be_gone_on_with(tmp_path):
@@ -210,11 +176,9 @@ def test_a_damaged_state_hides_no_job_and_can_be_gone_on_with(tmp_path):
     ):
         (folder / jobs.STATE).write_bytes(damaged)
         (found,) = list_jobs(store)
-        assert (
-            found.status == "interrupted"
-            and "damaged" in found.message
-            and "resume" in found.message
-        )
+        assert found.status == "interrupted"
+        assert "damaged" in found.message
+        assert "resume" in found.message
         assert job_request(store, job_id) == request
     state = {**asdict(jobs.JobState(job_id, "x", "cancelled")), "of a later version": 1}
     write_document(folder / jobs.STATE, state, jobs.SCHEMA)

@@ -126,9 +126,8 @@ def test_few_labels_are_said_to_be_few(store, sample):
         "Too few of them show a change for any figure."
     )
     found = given(store, sample, "AB", answers(sample, 40))
-    assert (
-        found.rows["group"].tolist()[-1] == "" and "one person labelled 40" in said(found).lower()
-    )
+    assert found.rows["group"].tolist()[-1] == ""
+    assert "one person labelled 40" in said(found).lower()
 
 
 def test_texts_that_were_passed_over_leave_no_figure(store, sample):
@@ -227,12 +226,17 @@ def test_labels_are_in_the_verdict_the_panels_and_the_tables(store, sample, tmp_
     assert report.count("One person labelled 100 of") >= 2
 
 
+def labelling(labeller):
+    place = {"tab": "labels", "labeller": labeller, "sparsity": "20%"}
+    return opened("examples", "labelled-run", **place)
+
+
 def press(at, label):
     return next(one for one in at.button if one.label == label).click().run()
 
 
 def test_a_page_labels_text_by_text_and_goes_on_after_a_reload(store, sample):
-    at = opened("examples", "labelled-run", tab="labels", labeller="AB", sparsity="20%")
+    at = labelling("AB")
     assert_calm(at)
     assert "0 of 40 texts labelled" in str(at.get("progress")[0].proto)
     first = str(sample.texts["written"][0])
@@ -247,13 +251,13 @@ def test_a_page_labels_text_by_text_and_goes_on_after_a_reload(store, sample):
     press(at, "Not harmful")
     found = kept(again(store), *NAME).set_index("text")["label"]
     assert found[sample.texts["text"][:2]].tolist() == [HARMFUL, HARMLESS]
-    at = opened("examples", "labelled-run", tab="labels", labeller="AB", sparsity="20%")
+    at = labelling("AB")
     assert "2 of 40 texts labelled" in str(at.get("progress")[0].proto)
 
 
 def test_a_page_shows_the_figures_to_whoever_is_done(store, sample):
     given(store, sample, "AB", answers(sample, 40))
-    at = opened("examples", "labelled-run", tab="labels", labeller="AB", sparsity="20%")
+    at = labelling("AB")
     assert "Do people agree with the judge?" in words_of(at)
-    at = opened("examples", "labelled-run", tab="labels", labeller="<i>", sparsity="20%")
+    at = labelling("<i>")
     assert "cannot show" in at.error[0].value

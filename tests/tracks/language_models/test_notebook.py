@@ -94,11 +94,9 @@ def test_the_document_does_what_it_says(tiny):
     names = {"json": json}
     for block in blocks:
         exec(compile(block, str(DOCUMENT), "exec"), names)
-    assert (
-        len(blocks) == 4
-        and isinstance(names["results"], pd.DataFrame)
-        and isinstance(names["figure"], go.Figure)
-    )
+    assert len(blocks) == 4
+    assert isinstance(names["results"], pd.DataFrame)
+    assert isinstance(names["figure"], go.Figure)
     assert names["panel"].question.endswith("?") and len(names["numbers"])
     assert set(names["by_hand"]["variant"]) == {"dense", "by hand"}
     whole, cut = names["applied"].whole, names["applied"].cut

@@ -22,7 +22,7 @@ from engine.tracks.language_models import words as own
 from engine.tracks.language_models.growing import grow
 from engine.tracks.language_models.panels.judges import disagreement, judged_names, judges
 from tests.pages.checks import opened, use_store, words_of
-from tests.tracks.language_models.worlds import word_judge
+from tests.tracks.language_models.worlds import growth, word_judge
 
 CHOICE = Choice("fasp", "religion", 0.1)
 
@@ -51,19 +51,13 @@ def turned(judge, texts):
     return 1.0 - np.asarray(judge.predict(texts))
 
 
-def growth(audited, **asked) -> Growth:
-    given = {
-        "track": "language_models",
-        "run": audited.run.id,
-        "axis": "religion",
-        "judge": "folder",
-    }
-    return Growth(**{**given, **asked})
+def asked_of(audited, **more) -> Growth:
+    return growth(audited.run, judge="folder", **more)
 
 
 def test_the_same_verdicts_give_the_audits_own_numbers_to_the_bit(audited, store, monkeypatch):
     asks(monkeypatch, same)
-    run = grow(growth(audited, axes=tuple(audited.run.meta["request"]["axes"])), store)
+    run = grow(asked_of(audited, axes=tuple(audited.run.meta["request"]["axes"])), store)
     table = run.table("opinions").drop(columns=["judge", "judge_hash"])
     results = run.table("results").query("split == 'test' and metric != 'perplexity'")
     order = ["variant", "axis", "metric"]
@@ -76,10 +70,10 @@ def test_the_same_verdicts_give_the_audits_own_numbers_to_the_bit(audited, store
 
 def test_each_distinct_text_is_judged_once_and_never_again(audited, store, monkeypatch):
     asked = asks(monkeypatch, same)
-    grow(growth(audited), store)
+    grow(asked_of(audited), store)
     assert len(asked) == len(set(asked)) > 0
     asked.clear()
-    grow(growth(audited), store)
+    grow(asked_of(audited), store)
     assert not asked, "the addition is there"
 
 
@@ -92,15 +86,15 @@ def test_what_was_judged_before_a_kill_is_found(audited, store, monkeypatch):
             raise Cancelled("stop")
 
     with pytest.raises(Cancelled):
-        grow(growth(audited), store, Hooks(check=check))
+        grow(asked_of(audited), store, Hooks(check=check))
     done, again = set(first), asks(monkeypatch, same)
-    run = grow(growth(audited), store)
+    run = grow(asked_of(audited), store)
     assert done and not done & set(again) and run.has("opinions")
 
 
 def test_a_judge_that_sees_the_opposite_is_said_beside_the_change(audited, store, monkeypatch):
     asks(monkeypatch, same)
-    run = grow(growth(audited), store)
+    run = grow(asked_of(audited), store)
     variant = lookup.variant_of(run, CHOICE)
     assert disagreement(run, CHOICE, variant) == ""
     none = (
@@ -115,10 +109,8 @@ def test_a_judge_that_sees_the_opposite_is_said_beside_the_change(audited, store
     monkeypatch.setattr("engine.tracks.language_models.panels.judges.lookup.frame", frame)
     assert result["delta_low"] <= 0.0, "the audit's own judge sees no rise"
     found = disagreement(run, CHOICE, variant)
-    assert (
-        found.startswith("The judges do not all see the same")
-        and "Another sees it rise (+0.300" in found
-    )
+    assert found.startswith("The judges do not all see the same")
+    assert "Another sees it rise (+0.300" in found
     assert "not on religion" in judges(run, CHOICE).answer
 
 
@@ -130,14 +122,14 @@ def test_judges_that_are_called_the_same_are_told_apart(audited, store, monkeypa
         ("the second one elsewhere", "b" * 64),
     ):
         asks(monkeypatch, same, name=called, digest=digest)
-        run = grow(growth(audited), store)
+        run = grow(asked_of(audited), store)
     assert set(run.table("opinions")["judge"]) == {f"{name} (aaaaaa)", f"{name} (bbbbbb)"}
     assert judges(run, CHOICE).answer.startswith("3 judges")
 
 
 def test_the_words_for_groups_alone_are_shown_by_every_judge(audited, store, monkeypatch):
     asks(monkeypatch, turned)
-    run = grow(growth(audited), store)
+    run = grow(asked_of(audited), store)
     groups = run.table("opinion_groups")
     alone = groups[groups["variant"] == own.PROMPTS_ALONE]
     assert set(alone["judge"]) == {"another"}, (
@@ -148,10 +140,8 @@ def test_the_words_for_groups_alone_are_shown_by_every_judge(audited, store, mon
 
 
 def test_without_another_judge_the_charts_say_how_to_ask_one(audited):
-    assert (
-        "Only the audit's own judge has read" in judges(audited.run, CHOICE).answer
-        and not judges(audited.run, CHOICE).has_chart
-    )
+    assert "Only the audit's own judge has read" in judges(audited.run, CHOICE).answer
+    assert not judges(audited.run, CHOICE).has_chart
 
 
 @pytest.mark.parametrize(
@@ -165,18 +155,18 @@ def test_without_another_judge_the_charts_say_how_to_ask_one(audited):
 def test_what_a_judge_cannot_be_asked_is_refused(audited, store, monkeypatch, more, said):
     asks(monkeypatch, same)
     with pytest.raises(RequestError, match=said):
-        grow(growth(audited, **more), store)
+        grow(asked_of(audited, **more), store)
 
 
 def test_the_audits_own_judge_is_no_other(audited, store, monkeypatch):
     asks(monkeypatch, same, digest=audited.run.meta["judge"]["hash"])
     with pytest.raises(RequestError, match="own judge"):
-        grow(growth(audited), store)
+        grow(asked_of(audited), store)
 
 
 def test_what_is_told_names_the_judge(audited, store, monkeypatch):
     asks(monkeypatch, same)
-    asked = growth(audited)
+    asked = asked_of(audited)
     run = grow(asked, store)
     rows = told.told(audited.run, run, asked)["rows"]
     assert {row["number"] for row in rows} == {
@@ -190,7 +180,7 @@ def test_what_is_told_names_the_judge(audited, store, monkeypatch):
 
 def test_the_page_shows_both_judges_and_refuses_a_folder_outside(audited, store, monkeypatch):
     asks(monkeypatch, same, name="<b>other</b>")
-    grow(growth(audited), store)
+    grow(asked_of(audited), store)
     use_store(store.root, monkeypatch)
     app = opened("reliability", audited.run.id, axis="religion")
     assert not app.exception and "2 judges agree" in words_of(app)

@@ -1,5 +1,4 @@
-"""Every page, alone and through app.py: with a run, with an empty store, with a null bias, with
-hostile texts."""
+"""Every page, alone and through app.py: with a run, with an empty store, with hostile texts."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine.core.errors import Fault, RequestError, refusal
+from engine.core.errors import refusal
 from engine.report import phrasing, story
 from engine.report.charts import lookup
 from engine.report.contents import default_choice
@@ -33,7 +32,7 @@ from tests.pages.checks import (
 from tests.tracks.language_models.made_up_run import HOSTILE, make_run
 
 READING = [page for page in PAGES if page not in ("audits", "new_audit", "jobs", "models")]
-RUN = "synthetic-run"
+RUN, OTHER = "synthetic-run", "other-run"
 PUBLISHED = ROOT.parent / "shared" / "data" / "fasp_head_scores"
 
 
@@ -41,13 +40,11 @@ PUBLISHED = ROOT.parent / "shared" / "data" / "fasp_head_scores"
 def store(tmp_path_factory):
     folder = tmp_path_factory.mktemp("store")
     make_run(folder, RUN)
-    make_run(
-        folder, "null-run", null_bias=True, title="Null run", created="2026-01-02T00:00:00+00:00"
-    )
+    make_run(folder, OTHER, title="Other run", created="2026-01-02T00:00:00+00:00")
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def here(store, monkeypatch):
     return use_store(store, monkeypatch)
 
@@ -63,14 +60,7 @@ def test_page_without_any_run(tmp_path, monkeypatch, page):
         assert "there is none" in words_of(at)
 
 
-@pytest.mark.parametrize(("page", "said"), [("summary", "chance alone"), ("heads", "null band")])
-def test_null_bias_is_said(here, page, said):
-    at = opened(page, run="null-run")
-    assert_calm(at)
-    assert "data support no fall" in words_of(at) and said in words_of(at)
-
-
-def test_the_slider_changes_answer_and_charts(here):
+def test_the_slider_changes_answer_and_charts():
     at = opened("summary", RUN)
     slider = at.select_slider(key="sparsity")
     assert {"0 %", "5 %", "10 %", "20 %"} < set(slider.options), (
@@ -84,7 +74,7 @@ def test_the_slider_changes_answer_and_charts(here):
     assert charts_of(at) != charts
 
 
-def test_a_summary_says_what_was_audited_the_verdict_and_three_numbers(here):
+def test_a_summary_says_what_was_audited_the_verdict_and_three_numbers():
     at = opened("summary", RUN)
     cards = re.findall(r'<div class="pa-card".*?</div></div>', html_of(at), flags=re.S)
     assert len(cards) == 3
@@ -97,15 +87,7 @@ def test_a_summary_says_what_was_audited_the_verdict_and_three_numbers(here):
     assert verdict.startswith("Cutting 6 of 32 heads") and "95" not in verdict + meaning
 
 
-def test_a_link_is_a_view(here):
-    at = opened("summary", RUN, method="Bias only", axis="Religion", sparsity="5 %")
-    assert_calm(at)
-    assert at.selectbox(key="axis").value == "religion"
-    assert at.selectbox(key="method").value == "bias_only"
-    assert at.select_slider(key="sparsity").value == 0.05
-
-
-def test_a_choice_survives_the_page(here):
+def test_a_choice_survives_the_page():
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
     at.query_params["run"] = RUN
     at.run()
@@ -117,13 +99,13 @@ def test_a_choice_survives_the_page(here):
     assert at.select_slider(key="sparsity").value == 0.05
 
 
-def test_a_link_to_a_run_that_is_not_here(here):
+def test_a_link_to_a_run_that_is_not_here():
     at = opened("summary", run="gone-run")
     assert_calm(at)
     assert "not here" in at.warning[0].value
 
 
-def test_generated_text_comes_only_when_asked_and_escaped(here):
+def test_generated_text_comes_only_when_asked_and_escaped():
     at = opened("examples", RUN)
     shown = html_of(at)
     assert "pa-veil" in shown
@@ -192,23 +174,16 @@ def test_examples_are_searched_and_the_first_other_word_is_marked(here):
     assert "No pair of texts fits this choice." in at.info[0].value
 
 
-@pytest.mark.parametrize("named", ["5", "Layer 0, head 5"])
-def test_a_link_names_a_head(here, named):
+@pytest.mark.parametrize(("named", "head"), [("5", 5), ("Layer 0, head 5", 5), ("99", 0)], ids=str)
+def test_a_link_names_a_head_and_one_that_is_none_is_passed_over(named, head):
     at = opened("heads", RUN, head=named, tab="one_head")
     assert_calm(at)
-    assert at.selectbox(key="head").value == 5
-    assert at.query_params["head"] == "5"
-    assert "What does layer 0, head 5 do?" in words_of(at)
-    assert any("0.19" in str(table.value.to_dict()) for table in at.dataframe)
+    assert at.selectbox(key="head").value == head and at.query_params["head"] == str(head)
+    assert f"What does layer 0, head {head} do?" in words_of(at)
+    assert not head or any("0.19" in str(table.value.to_dict()) for table in at.dataframe)
 
 
-def test_a_head_that_is_none_in_a_link_is_passed_over(here):
-    at = opened("heads", RUN, head="99")
-    assert_calm(at)
-    assert at.selectbox(key="head").value == 0
-
-
-def test_from_head_to_head_by_rank(here):
+def test_from_head_to_head_by_rank():
     at = opened("heads", RUN, head="5")
     shown = words_of(at)
     at.button(key="head_next").click().run()
@@ -234,14 +209,9 @@ def test_maps_open_on_the_first_head_by_rank_and_a_point_on_the_chosen_variant(h
     at.select_slider(key="sparsity").set_value(0.05).run()
     wanted = lookup.variant_of(run, replace(choice, level=0.05))["variant"]
     assert at.selectbox(key="variant").value == wanted
-
-
-def test_a_level_that_is_not_measured_shows_the_nearest_where_nothing_is_predicted(here):
-    at = opened("heads", RUN)
-    at.select_slider(key="sparsity").set_value(0.125).run()
+    at.selectbox(key="variant").set_value("magnitude-s0.20").run()
     assert_calm(at)
-    told = "12.5 % is not measured: this page shows 10 %."
-    assert told in [item.value for item in at.caption]
+    assert "6 of 32 heads" in words_of(at)
 
 
 def test_texts_without_a_head_come_only_when_asked(here):
@@ -253,13 +223,6 @@ def test_texts_without_a_head_come_only_when_asked(here):
     assert_calm(at)
     assert veil not in html_of(at)
     assert "<script" not in html_of(at) and "<img" not in html_of(at)
-
-
-def test_choose_a_variant(here):
-    at = opened("trade_off", RUN)
-    at.selectbox(key="variant").set_value("magnitude-s0.20").run()
-    assert_calm(at)
-    assert "6 of 32 heads" in words_of(at)
 
 
 @pytest.mark.skipif(
@@ -275,7 +238,7 @@ def test_published_scores_need_no_run_and_no_model(tmp_path, monkeypatch):
     assert "136" in words_of(at), "of GPT-2's strongest heads, 136 is in all five axes"
 
 
-def test_a_path_without_scores_is_said(here, monkeypatch):
+def test_a_path_without_scores_is_said(monkeypatch):
     monkeypatch.setenv("PRUNEAUDIT_ROOTS", "/nonexistent")
     at = opened("heads", RUN, source="Published scores")
     at.text_input(key="published_folder").set_value("/nonexistent/*x*").run()
@@ -283,7 +246,7 @@ def test_a_path_without_scores_is_said(here, monkeypatch):
     assert [item.value for item in at.exception] == []
 
 
-def test_validation_shows_every_gamma(here):
+def test_validation_shows_every_gamma():
     at = opened("trade_off", RUN, split="Validation prompts (every γ tried)")
     assert_calm(at)
     assert len(at.selectbox(key="variant").options) > len(
@@ -291,7 +254,7 @@ def test_validation_shows_every_gamma(here):
     )
 
 
-def test_charts_cannot_be_uploaded(here):
+def test_charts_cannot_be_uploaded():
     configs = [
         json.loads(chart.proto.config) for chart in opened("summary", RUN).get("plotly_chart")
     ]
@@ -301,7 +264,7 @@ def test_charts_cannot_be_uploaded(here):
     )
 
 
-def test_an_unexpected_failure_shows_no_traceback(here, monkeypatch):
+def test_an_unexpected_failure_shows_no_traceback(monkeypatch):
     from engine.report.tracks import tracks
 
     def broken(run, choice):
@@ -316,29 +279,7 @@ def test_an_unexpected_failure_shows_no_traceback(here, monkeypatch):
     assert "secret" not in at.error[0].value
 
 
-def test_a_wrong_request_lists_every_fault(tmp_path, monkeypatch):
-    monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path / "store"))
-    monkeypatch.setenv("PRUNEAUDIT_ROOTS", str(tmp_path))
-    request = {
-        "track": "language_models",
-        "axes": ["religion"],
-        "methods": ["fasp", "magic"],
-        "gamma": 0.9,
-        "sparsities": [0.5],
-        "model": str(tmp_path / "mis_sing"),
-        "prompts": str(tmp_path / "no_ne.csv"),
-    }
-    text = "Text for perplexity"
-    of_the_form = Fault(text, "nothing is chosen.", "Upload a file or name a path.")
-    with pytest.raises(RequestError) as caught:
-        jobs.start(request, [of_the_form])
-    told = str(caught.value)
-    for part in (text, "mis_sing", "magic", "no_ne.csv", "Protected share γ: γ = 90 %"):
-        assert part in told
-    assert not (tmp_path / "store").exists(), "nothing is written for a wrong request"
-
-
-def test_the_export_page_offers_scores_for_the_published_code(here):
+def test_the_export_page_offers_scores_for_the_published_code():
     at = opened("export", RUN)
     (button,) = [
         one for one in at.get("download_button") if "head_contributions.json" in one.proto.label
@@ -354,21 +295,21 @@ def gallery_of(run: str | None = RUN) -> AppTest:
     return at.button(key="switch_audit").click().run()
 
 
-def test_the_gallery_has_a_card_per_audit_with_one_finding_and_opens_it(here):
+def test_the_gallery_has_a_card_per_audit_with_one_finding_and_opens_it():
     at = gallery_of()
     assert_calm(at)
-    assert at.button(key=f"choose_{RUN}").disabled and not at.button(key="choose_null-run").disabled
+    assert at.button(key=f"choose_{RUN}").disabled and not at.button(key=f"choose_{OTHER}").disabled
     shown = html_of(at)
-    for run_id in (RUN, "null-run"):
+    for run_id in (RUN, OTHER):
         run = cache.open_run(run_id)
         assert escaped(story.in_short(run, default_choice(run))) in shown
     assert shown.count('class="pa-found"') == 2
-    at.button(key="choose_null-run").click().run()
+    at.button(key=f"choose_{OTHER}").click().run()
     assert_calm(at)
-    assert at.query_params["run"] == "null-run" and "Null run" not in at.title[0].value
+    assert at.query_params["run"] == OTHER and "Other run" not in at.title[0].value
 
 
-def test_a_model_without_an_audit_gets_a_quick_one_by_its_name(here, tmp_path, monkeypatch):
+def test_a_model_without_an_audit_gets_a_quick_one_by_its_name(here, monkeypatch):
     models = {"models": [{"name": "/models/*mine*"}, {"name": "synthetic-gpt2"}]}
     write_document(here / "recent_models.json", models, 1)
     asked = []
@@ -397,14 +338,14 @@ def test_without_any_audit_the_gallery_still_offers_a_model(tmp_path, monkeypatc
     assert at.selectbox(key="quick_language_models").options[0] == "demo-gpt2"
 
 
-@pytest.mark.parametrize(("asked", "shown"), [("5%", 0.05), ("0%", 0.0), ("0.1", 0.1), ("20", 0.2)])
-def test_a_level_in_a_link_is_read_however_it_is_spelled(here, asked, shown):
+@pytest.mark.parametrize(("asked", "shown"), [("0%", 0.0), ("0.1", 0.1), ("20", 0.2)])
+def test_a_level_in_a_link_is_read_however_it_is_spelled(asked, shown):
     at = opened("trade_off", RUN, sparsity=asked)
     assert_calm(at)
     assert at.select_slider(key="sparsity").value == shown and "The link asks" not in words_of(at)
 
 
-def test_a_link_to_what_is_not_here_is_said_until_something_else_is_picked(here):
+def test_a_link_to_what_is_not_here_is_said_until_something_else_is_picked():
     at = opened("trade_off", RUN, axis="Weather", method="scissors <b>")
     assert_calm(at)
     told = [item.value.replace("\\", "") for item in at.caption]
@@ -415,14 +356,30 @@ def test_a_link_to_what_is_not_here_is_said_until_something_else_is_picked(here)
     assert "asks for Weather" not in words_of(at)
 
 
-@pytest.mark.parametrize(("asked", "shown"), [("14%", 0.125), ("17%", 0.15625), ("much <b>", 0.2)])
-def test_a_level_in_a_link_that_is_no_step_is_said(here, asked, shown):
+@pytest.mark.parametrize(("asked", "shown"), [("14%", 0.125), ("much <b>", 0.2)])
+def test_a_level_in_a_link_that_is_no_step_is_said(asked, shown):
     at = opened("heads", RUN, sparsity=asked)
     assert_calm(at)
-    told = [
-        item.value.replace("\\", "") for item in at.caption if "which is no step here" in item.value
+    told = [item.value.replace("\\", "") for item in at.caption]
+    assert [one for one in told if "which is no step here" in one] == [
+        f"The link asks for {asked}, which is no step here; this is the nearest."
     ]
-    assert told == [f"The link asks for {asked}, which is no step here; this is the nearest."]
+    assert shown != 0.125 or "12.5 % is not measured: this page shows 10 %." in told
     assert at.select_slider(key="sparsity").value == shown
     at.select_slider(key="sparsity").set_value(0.05).run()
     assert "no step" not in words_of(at)
+
+
+def of_texts():
+    import pandas as pd
+
+    from pages.tabs import texts
+
+    found = pd.DataFrame({"subgroup": ["(all)", "female"], "change": [0.1, -0.2]})
+    texts._filters(found.assign(flipped=True))
+
+
+def test_a_subgroup_of_any_name_is_no_choice_of_all_subgroups():
+    at = AppTest.from_function(of_texts).run()
+    assert not at.exception
+    assert at.selectbox[0].options == ["All subgroups", "(all)", "Female"]

@@ -1,27 +1,44 @@
-"""Every panel: its answer follows the table, its figure can be drawn light and dark, hard cases are
-said plainly."""
+"""Panels: answers follow the table, hard cases are said plainly; the card of a head, its examples
+from texts of a model without it; whether scores would come out again."""
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from engine.core.errors import RequestError
+from engine.core.types import rng
 from engine.report import contents
 from engine.report.charts import compare, cost, lookup, pareto
 from engine.report.charts.panel import Choice
+from engine.report.charts.reliability_parts import reliable_said
 from engine.report.report import model_card
 from engine.report.tracks import track_of
 from engine.report.verdict import verdict
 from engine.store.runs import Run, Store
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.checkpoint import mask_record
-from engine.tracks.language_models.evidence import power_of
-from engine.tracks.language_models.panels import along_sparsity, correlations, heads, who_pays
+from engine.tracks.language_models.evidence import per_cent, power_of
+from engine.tracks.language_models.examples import exchanged, pairs, without_head
+from engine.tracks.language_models.panels import (
+    along_sparsity,
+    bench,
+    correlations,
+    heads,
+    reliability,
+    who_pays,
+)
+from engine.tracks.language_models.panels.head_card import by_rank, head_card
+from engine.tracks.language_models.panels.heads import critical_units, fasp_picture, pooled_scores
+from engine.tracks.language_models.published_scores import load_published
 from engine.tracks.language_models.words import GROUP_NULL_LABEL, NULL_LABEL
 from tests.builders import changed
+from tests.places import SHARED
 from tests.tracks.language_models.made_up_run import make_run
 
 CHOICE = Choice("fasp", "gender_and_sex", 0.2)
@@ -117,10 +134,8 @@ def test_beside_none_stands_what_could_have_been_found(run, tmp_path):
     table = none.table("scores").assign(error=0.05, freedom=20.0)
     none.meta["scoring"] = {"power": power_of(table)}
     answer = heads.head_map(none, CHOICE).said
-    assert (
-        "no effect of the" in answer
-        and "With 80 % power it could have found an effect of" in answer
-    )
+    assert "no effect of the" in answer
+    assert "With 80 % power it could have found an effect of" in answer
     assert "Finding half as much would take about" in answer
 
 
@@ -193,3 +208,295 @@ def test_a_named_variant_becomes_the_choice(run):
     assert (choice.method, choice.sparsity) == ("random", 0.1)
     with pytest.raises(RequestError, match="dense"):
         contents.default_choice(run, variant="fasp-gender_and_sex-g0.20-s0.10")
+
+
+def told(run, choice, unit):
+    return dict(head_card(run, choice, unit).table.to_numpy())
+
+
+def test_heads_are_ordered_by_effect_on_the_axis_that_is_read(run):
+    values = pooled_scores(run, "z_bias", "gender_and_sex").set_index("unit")["value"]
+    order = by_rank(run, CHOICE)
+    assert sorted(order) == list(range(32)) and values[list(order)].is_monotonic_decreasing
+    assert told(run, CHOICE, order[2])["Rank"].startswith("3 of 32 ")
+
+
+def test_the_chart_has_a_dot_per_axis_hollow_where_nothing_was_measured(run, tmp_path):
+    first = run.meta["request"]["axes"][0]
+
+    def estimate(table):
+        mine = (table["score"] == "z_bias") & (table["axis"] == first)
+        return table.assign(estimator=table["estimator"].mask(mine, "gradient"))
+
+    figure = head_card(changed(run, tmp_path, "scores", estimate), CHOICE, 5).figure
+    assert sorted(symbols_of(figure)) == ["circle", "circle-open"]
+    assert "circle-open" not in symbols_of(head_card(run, CHOICE, 5).figure)
+
+
+def symbols_of(figure) -> list[str]:
+    """Symbols of the dots that have an interval."""
+    return [
+        str(symbol)
+        for trace in figure.data
+        if trace.error_x.array is not None
+        for symbol in trace.marker.symbol
+    ]
+
+
+def test_what_it_says_of_bias_follows_from_q_and_sign(run):
+    table = pooled_scores(run, "z_bias", "gender_and_sex")
+    sure = table[(table["q"] <= 0.05) & (table["value"] > 0)]["unit"].iloc[0]
+    open_ = table[table["q"] > 0.05]["unit"].iloc[0]
+    assert head_card(run, CHOICE, sure).said.startswith("Adds to the bias of gender and sex: +")
+    assert "may be zero" in head_card(run, CHOICE, open_).said
+
+
+def test_protection_and_loss_follow_from_perplexity(run):
+    needed = pooled_scores(run, "z_ppl").set_index("unit")["value"]
+    most, least = needed.idxmin(), needed.idxmax()
+    assert most in critical_units(run, CHOICE)
+    assert told(run, CHOICE, most)["Protected?"].startswith("Yes, by FASP: place 1 of 32")
+    assert told(run, CHOICE, least)["Protected?"].startswith("No: place 32 of 32")
+    assert told(run, CHOICE, most)["What the model loses"].startswith("Perplexity +")
+
+
+def test_a_rank_is_sure_where_errors_are_small_and_not_where_they_are_large(run, tmp_path):
+    top = by_rank(run, CHOICE)[0]
+
+    def blurred(table):
+        return table.assign(low=table["value"] - 9, high=table["value"] + 9)
+
+    def sharp(table):
+        return table.assign(low=table["value"] - 1e-6, high=table["value"] + 1e-6)
+
+    assert (
+        "its rank would be 1 (95 %)"
+        in told(changed(run, tmp_path / "a", "scores", sharp), CHOICE, top)[
+            "Would that come out again?"
+        ]
+    )
+    assert (
+        "its rank would be 1 to 3"
+        in told(changed(run, tmp_path / "b", "scores", blurred), CHOICE, top)[
+            "Would that come out again?"
+        ]
+    )
+
+
+def test_what_cuts_it_is_read_off_the_variants(run):
+    variant = lookup.variant_of(run, CHOICE)
+    for unit in (lookup.cut_units(variant)[0], next(iter(critical_units(run, CHOICE)))):
+        rows = lookup.of_axis(run, lookup.reported(run), CHOICE.axis).to_dict("records")
+        number = sum(unit in lookup.cut_units(row) for row in rows)
+        said = told(run, CHOICE, unit)["Cut by"]
+        assert said.startswith(f"{number} of" if number else "None of")
+
+
+def test_without_a_ranking_the_card_still_stands(run, tmp_path):
+    def unranked(table):
+        mine = table["score"] == "z_bias"
+        return table.assign(
+            **{name: table[name].mask(mine) for name in ("value", "low", "high", "p", "q")}
+        )
+
+    panel = head_card(changed(run, tmp_path, "scores", unranked), CHOICE, 5)
+    assert "not ranked" in panel.said and not panel.has_chart
+    assert "Rank" not in dict(panel.table.to_numpy())
+
+
+def test_a_frame_marks_the_chosen_head(run):
+    shapes = fasp_picture(run, CHOICE, 9).figure.layout.shapes
+    halo, frame = (shape for shape in shapes if shape.type == "rect")
+    assert (round(np.mean([frame.x0, frame.x1])), round(np.mean([frame.y0, frame.y1]))) == (1, 1)
+    assert halo.line.width > frame.line.width
+
+
+def test_examples_come_from_a_model_with_this_head_alone_off_where_there_is_one(run):
+    single = replace(CHOICE, level=0.05)
+    (unit,) = lookup.cut_units(lookup.variant_of(run, single))
+    found = without_head(run, CHOICE, unit)
+    assert "this head alone off" in found.said and len(found.table) == 2
+    assert found.table["prompt"].nunique() == 2
+
+
+def test_examples_else_come_from_the_chosen_variant_and_change_most(run):
+    rows = lookup.reported(run).to_dict("records")
+    alone = {tuple(lookup.cut_units(row)) for row in rows}
+    variant = lookup.variant_of(run, CHOICE)
+    unit = next(unit for unit in lookup.cut_units(variant) if (unit,) not in alone)
+    found = without_head(run, CHOICE, unit)
+    assert "this head and 5 others off (FASP, 20 % cut)" in found.said
+    every = pairs(run, variant["variant"], CHOICE.axis)
+    shares = [
+        exchanged(*texts) for texts in zip(every["text_dense"], every["text_pruned"], strict=True)
+    ]
+    assert exchanged(*found.table.loc[0, ["before", "after"]]) == max(shares)
+
+
+def test_no_examples_where_the_head_stays_on(run):
+    unit = next(iter(critical_units(run, CHOICE)))
+    alone = [json.loads(cut) for cut in lookup.reported(run)["cut"]]
+    assert [unit] not in alone
+    found = without_head(run, CHOICE, unit)
+    assert found.table.empty and "No texts are kept" in found.said
+
+
+def test_exchanged_words():
+    assert exchanged("a b c d", "a b c d") == 0
+    assert exchanged("a b c d", "d c b a") == 0
+    assert exchanged("a b c d", "a b x y") == 0.5
+    assert exchanged("", "") == 0 and exchanged("a", "") == 1
+
+
+DATA = SHARED / "fasp_head_scores"
+
+
+def panels_of(run):
+    shown = (
+        reliability.run_repeats,
+        reliability.seed_scatter,
+        reliability.more_seeds,
+        bench.additivity,
+    )
+    return [panel(run, CHOICE) for panel in shown]
+
+
+def test_one_seed_says_that_it_takes_two(run, tmp_path):
+    one = changed(run, tmp_path, "scores", lambda scores: scores[scores["seed"].isin([-1, 0])])
+    for panel in panels_of(one)[:3]:
+        assert panel.figure is None and "at least two seeds" in panel.said
+
+
+def test_heads_that_were_not_ranked_are_not_drawn(run, tmp_path):
+    def hide(scores: pd.DataFrame) -> pd.DataFrame:
+        mine = (scores["score"] == "z_bias") & (scores["axis"] == "gender_and_sex")
+        note = scores["note"].mask(mine, "not ranked: the dense bias is inside its null band")
+        return scores.assign(value=scores["value"].mask(mine), note=note)
+
+    hidden = changed(run, tmp_path, "scores", hide)
+    assert heads.head_map(hidden, CHOICE).figure is None
+    assert "not ranked" in heads.head_map(hidden, CHOICE).said
+    assert "not ranked" in heads.fasp_picture(hidden, CHOICE).said
+    assert bench.additivity(hidden, CHOICE).figure is None
+
+
+def test_heads_that_were_drawn_again_are_marked_and_counted(run, tmp_path):
+    def fall_back(scores: pd.DataFrame) -> pd.DataFrame:
+        mine = scores["score"] == "z_bias"
+        who = np.select(
+            [scores["unit"] < 1, scores["unit"] < 2, scores["unit"] < 5],
+            ["combined", "generate", "reweight"],
+            "gradient",
+        )
+        ess = np.where(scores["unit"] < 2, 0.1, np.where(scores["unit"] < 5, 0.6, np.nan))
+        return scores.assign(
+            estimator=scores["estimator"].mask(mine, pd.Series(who, scores.index)),
+            ess=pd.Series(ess, scores.index).where(mine),
+        )
+
+    panel = heads.head_map(changed(run, tmp_path, "scores", fall_back), CHOICE)
+    assert "3 heads by reweighting (ESS at least 0.600 of n)" in panel.caveat
+    assert "Reweighting said too little about 2 heads, so new texts were drawn" in panel.caveat
+    rings = [
+        trace
+        for trace in panel.figure.data
+        if trace.type == "scatter" and trace.marker.symbol == "circle-open"
+    ]
+    assert [len(trace.x) for trace in rings] == [2, 1], "two rings, and the legend's"
+    assert panel.table["estimator"].value_counts()["generate"] == 1
+    assert "ESS (share of n)" in panel.table
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="needs ../shared/data/fasp_head_scores")
+def test_published_seeds_are_noise_for_the_two_large_models():
+    scores = load_published(sorted(DATA.rglob("*.csv")))
+    icc, overlap = reliability.published(scores, CHOICE)
+    means = icc.table.groupby("name")["ICC"].mean()
+    assert len(means) == 5
+    for name in ("EleutherAI/gpt-neo-1.3B", "meta-llama/Llama-2-7b-chat-hf"):
+        assert 0 < means[name] < 0.05 and name in icc.said
+    assert overlap.table["overlap"].between(0, 1).all() and "chance" in overlap.said
+
+
+def test_scores_that_never_vary_are_said_to_be_so(run, tmp_path):
+    flat = changed(
+        run,
+        tmp_path,
+        "scores",
+        lambda scores: scores.assign(value=scores["value"].where(scores["seed"] < 0, 0.5)),
+    )
+    panels = {panel.key: panel for panel in panels_of(flat)}
+    assert panels["run_repeats"].figure is None and panels["more_seeds"].figure is None
+    assert "same score" in panels["seed_scatter"].said
+
+
+def test_axes_whose_noise_hides_small_effects_are_named(run, tmp_path):
+    noise = np.random.default_rng(0).normal(size=len(run.table("scores")))
+    loud = changed(
+        run,
+        tmp_path,
+        "scores",
+        lambda scores: scores.assign(value=scores["value"] + 5 * noise * (scores["seed"] >= 0)),
+    )
+    panel = reliability.run_repeats(loud, CHOICE)
+    assert "noise hides" in panel.caveat and set(panel.table["over"]) == {"all heads"}
+    wide = pd.DataFrame([{"name": "religion", "ICC": 0.97, "low": 0.06, "high": 0.99}])
+    assert "for 0 of 1 axis" in reliable_said(wide, "axis", "axes")
+
+
+def row(value, half, delta=0.0, moved=0.0):
+    ends = {
+        "low": value - half,
+        "high": value + half,
+        "delta_low": delta - moved,
+        "delta_high": delta + moved,
+    }
+    return {"value": value, "delta": delta, **ends}
+
+
+def changes(*rows, dense):
+    return per_cent(pd.DataFrame(list(rows)), dense)
+
+
+def test_a_full_model_known_exactly_is_a_plain_division():
+    found = changes(row(0.6, 0.1, -0.4, 0.1), row(1.5, 0.2, 0.5, 0.2), dense=row(1.0, 0.0))
+    assert np.allclose(found, [[-40, -50, -30], [50, 30, 70]])
+
+
+def test_what_moves_in_proportion_is_known_better_than_either():
+    # v = 0.5 v0 exactly: every error is v0's
+    found = changes(row(0.5, 0.1, -0.5, 0.1), dense=row(1.0, 0.2)).iloc[0]
+    assert np.allclose(found, -50)
+
+
+def test_no_interval_without_one_and_none_of_a_full_model_not_told_from_zero():
+    assert (
+        changes(row(0.5, math.nan, -0.5, math.nan), dense=row(1.0, 0.1))[["low", "high"]]
+        .isna()
+        .all(None)
+    )
+    found = changes(row(0.5, 0.1, -0.5, 0.2), dense=row(1.0, 1.1)).iloc[0]
+    assert found["value"] == -50 and math.isnan(found["low"]) and math.isnan(found["high"])
+    assert changes(row(0.05, 0.2, -0.95, 0.2), dense=row(1.0, 0.1))["low"].iat[0] == -100
+
+
+@pytest.mark.parametrize(
+    ("ratio", "dense", "variant", "shared"),
+    [
+        (0.6, 0.3, 0.25, 0.7),
+        pytest.param(1.5, 0.1, 0.2, 0.9, marks=pytest.mark.slow),
+    ],
+)
+def test_coverage_where_the_full_model_is_measured_too(ratio, dense, variant, shared):
+    draw = rng("per cent", ratio).standard_normal((2, 1500))
+    before = 1 + dense * draw[0]
+    after = ratio + variant * (shared * draw[0] + math.sqrt(1 - shared**2) * draw[1])
+    moved = 1.96 * math.sqrt(dense**2 + variant**2 - 2 * shared * dense * variant)
+    rows = [
+        changes(row(two, 1.96 * variant, two - one, moved), dense=row(one, 1.96 * dense)).iloc[0]
+        for one, two in zip(before, after, strict=True)
+    ]
+    told = pd.DataFrame(rows).dropna()
+    truth = 100 * (ratio - 1)
+    assert len(told) > 1200
+    assert 0.93 < (told["low"].le(truth) & told["high"].ge(truth)).mean() < 0.97

@@ -16,7 +16,7 @@ from engine.core import memory
 from engine.core.errors import PruneAuditError, RequestError
 from engine.core.types import Decoding, Window
 from engine.models import runtime
-from engine.models.decode import begin, draw_on, prompt_tokens
+from engine.models.decode import begin, draw_on, prompt_tokens, sample
 from engine.models.load_language_model import load_language_model
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.likelihoods import (
@@ -34,7 +34,8 @@ from engine.tracks.language_models.perplexity import (
 )
 from engine.tracks.language_models.request import _length_faults, validate
 from tests.models.folders import copied
-from tests.tiny import DECODERS, TINY, text, tiny_language_model, tiny_model
+from tests.models.test_structure import CUT, TEXTS
+from tests.tiny import TINY, text, tiny_language_model, tiny_model
 from tests.tracks.language_models.worlds import world_request
 
 
@@ -45,20 +46,18 @@ def test_every_token_but_the_first_is_scored_once(n, window):
     assert scored == list(range(1, n))
 
 
-def test_the_published_windows_begin_at_every_512th_token_and_see_nothing_before():
-    spans = spans_of(1800, Window(published=True), 1024)
-    assert [(span.start, span.end, span.first) for span in spans] == [
-        (0, 256, 1),
-        (512, 768, 513),
-        (1024, 1280, 1025),
-        (1536, 1792, 1537),
-    ]
-
-
-def test_published_windows_longer_than_their_step_score_what_is_new():
-    spans = spans_of(2000, Window(published=True), 4096)
-    found = [(span.start, span.end, span.first) for span in spans]
-    assert found == [(0, 1024, 1), (512, 1536, 1024), (1024, 2000, 1536)]
+@pytest.mark.parametrize(
+    ("n", "positions", "found"),
+    [
+        (1800, 1024, [(0, 256, 1), (512, 768, 513), (1024, 1280, 1025), (1536, 1792, 1537)]),
+        (2000, 4096, [(0, 1024, 1), (512, 1536, 1024), (1024, 2000, 1536)]),
+    ],
+)
+def test_published_windows_begin_at_every_512th_token_and_longer_ones_score_what_is_new(
+    n, positions, found
+):
+    spans = spans_of(n, Window(published=True), positions)
+    assert [(span.start, span.end, span.first) for span in spans] == found
 
 
 def test_the_published_perplexity_is_the_mean_of_window_means():
@@ -118,14 +117,7 @@ def test_the_beginning_is_said_and_part_of_the_audit(begun, tmp_path, words_judg
     assert all(one["tokens"].equals(table["tokens"]) for one in single)
 
 
-def test_batching_changes_nothing():
-    lm = tiny_model("llama_grouped")
-    tokens = [3 + (at * 7) % 40 for at in range(150)]
-    one, many = (window_nll(lm, tokens, Window(20, 10), batch_size=size) for size in (1, 16))
-    assert np.allclose(one["nll"], many["nll"], rtol=1e-5)
-
-
-@pytest.mark.parametrize("name", [*TINY, *DECODERS])
+@pytest.mark.parametrize("name", [*TINY, *CUT])
 def test_texts_and_padded_prompts_are_as_likely_as_the_whole_model_says_of_each_alone(name):
     lm = tiny_language_model(name)
     prompts = [text(1, 2, 3), text(4, 5), text(6, 7, 8, 9, 10)]
@@ -245,3 +237,14 @@ def test_little_memory_changes_no_more_than_last_digits(monkeypatch):
         "engine.models.runtime.CPU_NUMBERS", 20 * lm.vocab_size
     )  # fewer than the positions of a window
     np.testing.assert_allclose(window_nll(lm, tokens, Window())["nll"], windows["nll"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_what_is_asked_of_a_model_read_by_its_structure_is_what_was_proved(name, monkeypatch):
+    lm, tokens = tiny_model(name), list(range(3, 45))
+    plain = window_nll(lm, tokens, Window())
+    monkeypatch.setattr("engine.tracks.language_models.likelihoods.positions_at_once", lambda lm: 5)
+    assert abs(window_nll(lm, tokens, Window())["nll"] - plain["nll"]).max() < 1e-2
+    short = Decoding(max_new_tokens=4)
+    each = [sample(lm, [one], [key], [0], short)[0] for one, key in zip(TEXTS, "ab", strict=True)]
+    assert sample(lm, TEXTS, ["a", "b"], [0, 0], short) == each

@@ -4,6 +4,7 @@ every bad input."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,10 +15,11 @@ from engine.cli import main
 from engine.core.errors import RequestError
 from engine.core.types import HeadMask, Hooks
 from engine.models.load_language_model import load_language_model
-from engine.resident.asks import answer_here, asks
+from engine.resident.asks import answer_here
 from engine.resident.warm import Warm
-from engine.store.runs import Run
+from engine.store.runs import Run, Store
 from engine.surgery.heads.mask import masked
+from engine.surgery.record import MaskRecord, write_mask
 from engine.tracks.language_models.checkpoint import mask_record
 from engine.tracks.language_models.playground import (
     MOST_CHARACTERS,
@@ -32,7 +34,7 @@ from engine.tracks.language_models.side_by_side import first_difference, pieces
 from tests import builders
 from tests.builders import refused, seal
 from tests.pages.checks import assert_calm, charts_of, html_of, opened, use_store, words_of
-from tests.tracks.language_models.worlds import world_request
+from tests.tracks.language_models.worlds import world_request, write_rows
 
 pytestmark = pytest.mark.usefixtures("words_judged_here")
 VARIANT = "magnitude-s0.300"
@@ -55,9 +57,7 @@ def run(store, words_judged_here, tmp_path_factory) -> Run:
         for group in (1, 2)
         for at in range(12)
     ]
-    columns = ["prompt", "axis", "subgroup", "template", "descriptor"]
-    pd.DataFrame(rows, columns=columns).to_csv(folder / "named.csv", index=False)
-    prompts = str(folder / "named.csv")
+    prompts = str(write_rows(folder / "named.csv", rows))
     request = world_request(
         folder, axes=("religion",), prompts=prompts, methods=("magnitude",), seeds=1
     )
@@ -74,10 +74,6 @@ def kept(run: Run, variant: str) -> pd.DataFrame:
         run.table("prompts"), on="prompt_id"
     )
     return table.rename(columns={"text_x": "text", "text_y": "prompt"})
-
-
-def test_the_question_is_found():
-    assert "prompt" in asks()
 
 
 def test_a_prompt_of_the_run_gets_the_texts_and_scores_of_the_audit(run, ask):
@@ -141,12 +137,9 @@ def test_where_they_part_is_the_first_token_that_differs(ask):
     assert sorted(sum((one["drawn_by"] for one in row["next"]), [])) == ["dense", "pruned"]
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "at"),
-    [([1, 2], [1, 2], None), ([1, 2], [1, 3], 1), ([1], [1, 3], 1), ([], [4], 0), ([], [], None)],
-)
-def test_first_difference(one, other, at):
-    assert first_difference(one, other) == at
+def test_first_difference():
+    pairs = ([1, 2], [1, 2]), ([1, 2], [1, 3]), ([1], [1, 3]), ([], [4]), ([], [])
+    assert [first_difference(*pair) for pair in pairs] == [None, 1, 1, 0, None]
 
 
 def test_next_probabilities_are_those_of_the_model_at_that_point(run, ask):
@@ -169,7 +162,7 @@ def test_next_probabilities_are_those_of_the_model_at_that_point(run, ask):
             assert chance == pytest.approx(float(expected[place]), abs=1e-5)
 
 
-def test_attention_is_that_of_the_head_and_none_where_it_is_off(run, ask):
+def test_attention_is_that_of_the_head_and_none_where_it_is_off(ask):
     found = ask(heads=["0.1"], head="2.3")["attention"]
     dense, pruned = np.array(found["dense"]), np.array(found["pruned"])
     assert found["tokens"] == TYPED.split() and dense.shape == (3, 3)
@@ -284,18 +277,11 @@ def test_every_fault_is_told_at_once(ask):
     assert len(refused(ask, prompt="", tokens=0, seed=-1, heads=["9.9"], axis="x")) == 5
 
 
-def test_a_whole_layer_and_everything_can_be_off(ask):
-    assert ask(heads=[0, 1, 2, 3])["rows"][0]["pruned"]["pieces"]
-    assert ask(heads=list(range(12)))["rows"][0]["pruned"]["pieces"]
-
-
 def test_a_run_with_other_weights_or_without_its_model_is_refused(run, copy, store, tmp_path):
     def changed(**meta) -> dict:
         found = {**run.meta, **meta}
         seal(copy.path, found)
         return {"run": run.id, "prompt": TYPED}
-
-    from engine.store.runs import Store
 
     elsewhere = Store(tmp_path)
     with pytest.raises(RequestError, match="has weights .* now; the audit .* was made with 0000"):
@@ -331,11 +317,13 @@ def test_control_characters_are_said_and_do_not_reach_the_terminal(run, store, c
     }
 
 
-def test_the_command_redacts_unless_it_is_told_not_to(run, store, ask, capsys, tmp_path):
-    record = mask_record(run, run.table("variants").query("variant == @VARIANT").iloc[0].to_dict())
-    from engine.surgery.record import write_mask
+def record_of(run: Run) -> MaskRecord:
+    variants = run.table("variants").set_index("variant", drop=False)
+    return mask_record(run, variants.loc[VARIANT].to_dict())
 
-    path = write_mask(tmp_path / "mask.json", record)
+
+def test_the_command_redacts_unless_it_is_told_not_to(run, store, ask, capsys, tmp_path):
+    path = write_mask(tmp_path / "mask.json", record_of(run))
     answer = ask(variant=VARIANT)
     words = ["ask", run.id, "--prompt", TYPED, "--mask", str(path), "--store", str(store.root)]
     for more, is_shown in (((), False), (("--show-offensive",), True)):
@@ -356,11 +344,7 @@ def test_the_command_redacts_unless_it_is_told_not_to(run, store, ask, capsys, t
 def test_the_command_refuses_a_mask_of_another_model_and_two_kinds_of_cut(
     run, store, capsys, tmp_path
 ):
-    from dataclasses import replace
-
-    from engine.surgery.record import write_mask
-
-    record = mask_record(run, run.table("variants").query("variant == @VARIANT").iloc[0].to_dict())
+    record = record_of(run)
     words = ["ask", run.id, "--prompt", TYPED, "--store", str(store.root), "--mask"]
     other = write_mask(tmp_path / "other.json", replace(record, weight_hash="1" * 64))
     assert main([*words, str(other)]) == 2
@@ -404,7 +388,7 @@ def test_the_page_writes_hides_and_shows(run, page):
     assert "Press Run" in words_of(page), "an answer to another question is not shown"
 
 
-def test_the_page_takes_prompts_and_shows_siblings_and_attention(run, page):
+def test_the_page_takes_prompts_and_shows_siblings_and_attention(page):
     first = page.text_area(key="prompt").value
     button(page, "Take one").click().run()
     assert page.text_area(key="prompt").value != first

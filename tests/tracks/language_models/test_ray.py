@@ -31,7 +31,7 @@ from engine.tracks.language_models.opening import open_audit  # noqa: E402
 from engine.tracks.language_models.request import validate  # noqa: E402
 from engine.tracks.language_models.words import JUDGED_HERE  # noqa: E402
 from tests.tiny import build  # noqa: E402
-from tests.tracks.language_models.worlds import small_audit, world_request  # noqa: E402
+from tests.tracks.language_models.worlds import small_audit, world_request, write_pairs  # noqa: E402
 
 
 def audit_in(folder, store, hooks=None):
@@ -67,16 +67,6 @@ def sent_elsewhere(audit, folder) -> None:
     """Workers are told that the model lies in another folder."""
     plan = audit.plan
     audit.context.plan = replace(plan, request=replace(plan.request, model=str(folder)))
-
-
-def test_two_nodes_give_what_this_process_gives(cluster, local, tmp_path):
-    folder, expected = local
-    _, audit = audit_in(folder, tmp_path)
-    executor = OnRay(cluster.address)
-    executor.run(audit.context, "score heads", some_shards(), Progress(lambda event: None))
-    assert all(audit.context.kept(shard) for shard in some_shards())
-    assert set(executor.attempts.values()) == {1} and len(executor.attempts) > 5
-    assert_alike(audit, expected)
 
 
 def test_a_killed_worker_costs_only_its_bundle(cluster, local, tmp_path):
@@ -123,16 +113,6 @@ def test_other_files_on_a_worker_are_refused(cluster, local, tmp_path):
         OnRay(cluster.address).run(
             audit.context, "score heads", some_shards()[:1], Progress(lambda event: None)
         )
-
-
-@pytest.mark.parametrize(
-    "address, said", [("127.0.0.1:1", "nothing answers"), ("nonsense", "no host:port")]
-)
-def test_an_address_without_a_cluster_is_said(address, said):
-    if ray.is_initialized():
-        ray.shutdown()
-    with pytest.raises(RequestError, match=said):
-        connect(address)
 
 
 def test_a_cluster_without_workers_gives_up_and_keeps_what_was_finished(
@@ -221,13 +201,8 @@ def test_an_audit_grows_on_a_cluster_as_it_does_here(cluster, tmp_path, capsys):
     assert main([*words, "--store", str(tmp_path / "here")]) == 0
     run = json.loads(capsys.readouterr().out)["run"]
     copytree(tmp_path / "here", tmp_path / "there")
-    pairs = [("", "sent_more", "sent_less", "stereo_antistereo", "bias_type")]
-    pairs += [
-        (str(at), f"w{at} w{at + 1} w2", f"w{at} w{at + 3} w2", "stereo", "age") for at in range(12)
-    ]
-    (tmp_path / "pairs.csv").write_text("\n".join(map(",".join, pairs)) + "\n", encoding="utf-8")
     for asked in (
-        ["--benchmark", f"crows_pairs={tmp_path / 'pairs.csv'}"],
+        ["--benchmark", f"crows_pairs={write_pairs(tmp_path)}"],
         ["--judge", "demo-bert", "--judge-label", "insulting"],
     ):
         grow = ["measure", run, *asked, "--store"]

@@ -8,12 +8,21 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from engine.core.errors import RequestError
+from engine.audit.tracks import request_from, tracks
+from engine.models import catalog
 from engine.models.catalog import ASSETS
 from engine.models.checkpoint import load_tokenizer
 from engine.tracks.language_models import request
-from engine.tracks.language_models.request import LETTERS, PromptPlan, validate
+from engine.tracks.language_models.request import (
+    FIRST,
+    LETTERS,
+    PEOPLE,
+    QUICK,
+    PromptPlan,
+    validate,
+)
 from engine.tracks.language_models.request_checks import cut_prompts, lost_groups
+from tests.models.folders import copied
 from tests.tiny import folder_of
 from tests.tracks.language_models.worlds import world_request
 
@@ -49,9 +58,8 @@ def test_a_judge_made_for_another_model_warns_before_anything_is_computed(tmp_pa
         plan, judge=replace(plan.judge, name="demo-judge", made_for={"demo-gpt2": "0" * 64})
     )
     [said] = foreign.warnings
-    assert (
-        "demo-judge was made for the texts of demo-gpt2" in said and "above its null band" in said
-    )
+    assert "demo-judge was made for the texts of demo-gpt2" in said
+    assert "above its null band" in said
     own = replace(foreign, judge=replace(foreign.judge, made_for={"mine": plan.model.weight_hash}))
     assert own.warnings == []
 
@@ -131,10 +139,8 @@ def test_groups_whose_prompts_read_alike_are_a_fault_and_cut_prompts_are_told():
     long = bare_prompts(
         {"one": ["w1 w2 w3 w4 w7", "w1 w2 w3 w5 w7"], "two": ["w1 w2 w3 w4 w8", "w1 w2 w3 w5 w8"]}
     )
-    assert (
-        lost_groups(tokenizer, long, ["faith"], 5) == []
-        and cut_prompts(tokenizer, long, ["faith"], 5) == ()
-    )
+    assert lost_groups(tokenizer, long, ["faith"], 5) == []
+    assert cut_prompts(tokenizer, long, ["faith"], 5) == ()
     [fault] = lost_groups(tokenizer, long, ["faith"], 4)
     assert fault.what == (
         "the first 4 tokens of every prompt of one, two also begin a prompt of another subgroup."
@@ -152,7 +158,26 @@ def test_a_plan_tells_of_prompts_that_are_cut(tmp_path):
     assert said and all("prompts are longer than 1 tokens" in one for one in said)
 
 
-def test_axes_that_nobody_named_are_offered(tmp_path):
-    with pytest.raises(RequestError, match="axis: none is named. Known: ") as caught:
-        validate(world_request(tmp_path, axes=()))
-    assert all(axis in str(caught.value) for axis in validate(world_request(tmp_path)).request.axes)
+def test_inspect_says_what_of_a_folder_is_not_read(tmp_path):
+    folder = copied("gpt2", tmp_path)
+    (folder / "pytorch_model.bin").write_bytes(b"x")
+    note = "pytorch_model.bin is not read; model.safetensors is. Are they the same weights?"
+    assert note in request.inspected({"model": str(folder)})
+
+
+def test_the_quick_request_holds_up_and_is_small():
+    plan = validate(request_from(QUICK.request("demo-gpt2")))
+    request = plan.request
+    assert len(request.axes) == 1 and request.seeds == 1 and request.n_controls == 0
+    assert (
+        len(plan.prompts.table.query("not split.str.startswith('spare')")) <= FIRST["max_prompts"]
+    )
+    assert str(FIRST["max_prompts"]) in QUICK.said and "wide" in QUICK.said
+
+
+def test_another_model_than_a_toy_is_asked_about_people(monkeypatch):
+    asked = tracks()["language_models"].part("quick").request
+    for is_installed, judge in ((True, "judge-minilm"), (False, "demo-judge")):
+        monkeypatch.setattr(catalog, "has_encoder", lambda _, found=is_installed: found)
+        assert asked("gpt2")["judge"] == judge and asked("gpt2")["prompts"] == str(PEOPLE)
+        assert asked("demo-gpt2")["judge"] == "demo-judge" and not asked("demo-gpt2")["prompts"]

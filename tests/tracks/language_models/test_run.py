@@ -1,28 +1,35 @@
-"""A whole audit of a tiny world: complete, repeatable, resumable, checked against the slow obvious
-way."""
+"""A whole audit of a tiny world: complete, repeatable, checked against the slow obvious way; with
+heads silenced to their means; with no more draws than make every interval as narrow as asked."""
 
 from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from engine.audit.verification import verify_run
+from engine.cli import main
 from engine.core.files import sha256_of
-from engine.core.types import HeadMask
+from engine.core.types import HeadMask, Hooks
 from engine.models.decode import sample, text_of
 from engine.models.load_language_model import load_language_model
+from engine.report.bundle import export_run
 from engine.report.summary import summary_of, summary_text
 from engine.store.runs import Run, Store
 from engine.surgery.heads.mask import masked
 from engine.tracks.language_models.bias import bias
+from engine.tracks.language_models.evidence import drawn_of, looks, said
+from engine.tracks.language_models.experiments.paper import changes, unlike_paper
+from engine.tracks.language_models.growing import grow
+from engine.tracks.language_models.judges import _audit_of
 from engine.tracks.language_models.request import AuditRequest, validate
 from engine.tracks.language_models.run import run_audit, scores_only
 from tests.builders import seal
-from tests.tracks.language_models.worlds import word_judge, world_request
+from tests.tracks.language_models.worlds import growth, word_judge, world_request
 
 pytestmark = pytest.mark.usefixtures("words_judged")
 
@@ -37,13 +44,6 @@ def run(audited) -> Run:
     return audited.run
 
 
-def same_tables(one, two, but=("costs",)):
-    assert set(one.meta["tables"]) == set(two.meta["tables"])
-    for name in one.meta["tables"]:
-        if name not in but:
-            pd.testing.assert_frame_equal(one.table(name), two.table(name))
-
-
 def test_a_run_is_complete_and_verifies(run):
     variants, results, costs = run.table("variants"), run.table("results"), run.table("costs")
     assert set(variants["method"]) == {"dense", *run.meta["request"]["methods"]}
@@ -55,10 +55,8 @@ def test_a_run_is_complete_and_verifies(run):
     found = verify_run(run)
     assert found["ok"]
     said = " ".join(check["what"] for check in found["checks"])
-    assert (
-        f"{len(run.rests_on)} of the {len(run.rests_on)} finished parts" in said
-        and "perplexities follow" in said
-    )
+    assert f"{len(run.rests_on)} of the {len(run.rests_on)} finished parts" in said
+    assert "perplexities follow" in said
     assert json.dumps(summary_of(run), allow_nan=False) and "nationality" in summary_text(run)
 
 
@@ -120,44 +118,6 @@ def test_z_bias_equals_the_slow_obvious_way(run, request_):
             )
 
 
-@pytest.mark.slow
-def test_shuffled_prompts_change_nothing(run, request_, tmp_path):
-    table = pd.read_csv(request_.prompts).sample(frac=1, random_state=1)
-    table.to_csv(request_.prompts, index=False)
-    same_tables(run, run_audit(request_, Store(tmp_path / "b")))
-
-
-def test_gamma_is_searched_on_validation_and_reported_on_test(request_, tmp_path):
-    searched = AuditRequest.from_dict(
-        {
-            **request_.to_dict(),
-            "gamma": "search",
-            "controls": 0,
-            "methods": ["fasp", "magnitude", "random_noncritical"],
-        }
-    )
-    run = run_audit(searched, Store(tmp_path / "store"))
-    variants = run.table("variants")
-    fasp = variants[variants["method"] == "fasp"]
-    assert set(fasp["gamma"]) == {0.2, 0.3, 0.4, 0.5, 0.6, 0.7}
-    for axis, gamma in run.meta["gamma"].items():
-        assert set(fasp[fasp["chosen"] & (fasp["target_axis"] == axis)]["gamma"]) == {gamma}
-    control = variants[variants["method"] == "random_noncritical"]
-    assert set(control[control["chosen"]]["gamma"]) == set(run.meta["gamma"].values())
-    results = run.table("results").merge(variants[["variant", "chosen"]], on="variant")
-    assert results[results["split"] == "test"]["chosen"].all()
-    assert not results[results["split"] == "validation"]["chosen"].all()
-
-
-def test_progress_reaches_its_end_and_names_the_time_left(audited):
-    seen = audited.seen
-    assert seen[-1].done == seen[-1].total > 0
-    assert any(event.eta is not None and event.eta >= 0 for event in seen)
-    assert {"load", "score heads", "measure variants", "statistics"} <= {
-        event.phase for event in seen
-    }
-
-
 def test_scores_only_has_one_row_per_head(request_, tmp_path):
     table = scores_only(request_, Store(tmp_path / "store"))
     assert len(table) == 12 and table["critical"].sum() == 3
@@ -202,3 +162,118 @@ def test_magnitude_and_gradient_equal_the_obvious_way(run, request_):
     expected = (total / total.norm(dim=1, keepdim=True)).reshape(-1)
     found = scores.query("score == 'gradient'").sort_values("unit")["value"].to_numpy()
     assert np.allclose(found, expected, atol=1e-4)
+
+
+def test_means_change_scores_and_travel_with_the_mask(words_judged, tmp_path, capsys):
+    store = Store(tmp_path / "store")
+    zero = world_request(
+        tmp_path, axes=("religion",), methods=("fasp",), sparsities=(0.0, 0.3), controls=0
+    )
+    mean = replace(zero, ablation="mean")
+    runs = [run_audit(one, store) for one in (zero, mean)]
+    values = [
+        run.table("scores").query("seed == -1 and score == 'z_ppl'")["value"].to_numpy()
+        for run in runs
+    ]
+    assert np.abs(values[0] - values[1]).max() > 1e-3
+    dense = [run.table("results").query("variant == 'dense'")["value"].to_numpy() for run in runs]
+    np.testing.assert_allclose(dense[0], dense[1], rtol=1e-4)
+    assert runs[0].meta["model"] == runs[1].meta["model"], "as many parameters"
+    assert runs[1].table("costs").query("variant != 'dense'")["agrees"].eq(True).all()
+    assert "head_means" not in runs[0].meta["tables"] and len(runs[1].table("head_means")) == 12
+
+    export_run(runs[1], tmp_path / "out", ["masks", "checkpoint"])
+    path = sorted((tmp_path / "out").rglob("*.mask.json"))[-1]
+    record = json.loads(path.read_text())
+    assert record["settings"]["ablation"] == "mean" and len(record["units"][0]["mean"]) == 8
+    words = f"apply {path} --model {mean.model} --to {tmp_path / 'cut'} --device cpu --json"
+    assert main(words.split()) == 0
+    assert json.loads(capsys.readouterr().out)["masked_equals_reloaded"]
+
+
+def test_a_resumed_run_has_the_same_means(words_judged, tmp_path):
+    request = world_request(tmp_path, axes=("religion",), ablation="mean", estimator="gradient")
+    store = Store(tmp_path / "store")
+    first = scores_only(request, store)
+    counted = len(list((tmp_path / "store").rglob("*.shard")))
+    assert scores_only(request, store).equals(first)
+    assert len(list((tmp_path / "store").rglob("*.shard"))) == counted, "nothing is computed twice"
+
+
+TABLES = ("results", "groups", "generations", "scores")
+
+
+@pytest.fixture(scope="module")
+def stopped(audited, words_judged_here, tmp_path_factory) -> Run:
+    """The usual audit, whose finished parts are there, where one seed of two is enough."""
+    store = audited.copied(tmp_path_factory.mktemp("stopped") / "store")
+    return run_audit(world_request(audited.folder, stop_at=10.0), store)
+
+
+def test_fewer_seeds_are_reported_where_all_intervals_are_narrow(audited, stopped):
+    drawn, all_of_them = stopped.meta["drawn"], audited.run.table("generations")
+    assert (drawn["seeds"], drawn["most"]) == (1, 2) and drawn["widest"] <= drawn["asked"] == 10.0
+    assert stopped.table("generations")["seed"].unique().tolist() == [0]
+    same = ["variant", "split", "axis", "prompt_id", "toxicity"]
+    first = all_of_them[all_of_them["seed"] == 0][same].reset_index(drop=True)
+    pd.testing.assert_frame_equal(stopped.table("generations")[same].reset_index(drop=True), first)
+    pd.testing.assert_frame_equal(stopped.table("scores"), audited.run.table("scores"))
+    assert any("drawn 1 of at most 2 times" in one for one in stopped.meta["warnings"])
+    assert stopped.table("controls")["draws"].max() == 1 and verify_run(stopped)["ok"]
+    assert {finding.seeds for finding in changes(stopped, ("",))} == {1}
+    assert "seeds" in unlike_paper(stopped, ["gpt2"]) and "1" in unlike_paper(stopped, ["gpt2"])
+
+
+def test_all_seeds_are_drawn_where_none_is_narrow_and_nothing_else_changes(
+    audited, words_judged_here, tmp_path
+):
+    plain = audited.run
+    run = run_audit(world_request(audited.folder, stop_at=1e-6), audited.copied(tmp_path / "store"))
+    assert run.id != plain.id
+    assert run.meta["drawn"]["seeds"] == 2
+    assert run.meta["drawn"]["widest"] > 1e-6
+    for name in TABLES:
+        pd.testing.assert_frame_equal(run.table(name), plain.table(name))
+    assert any("ask for more prompts" in one for one in run.meta["warnings"])
+    assert "drawn" not in plain.meta
+
+
+def test_what_joins_the_audit_is_drawn_as_often(stopped, words_judged_here):
+    store = Store(stopped.path.parents[1])
+    there = stopped.table("generations")["variant"].unique()
+    asked = growth(stopped, method="fasp", level=0.2)
+    found = grow(asked, store, Hooks()).table("generations")
+    added = found[~found["variant"].isin(there)]
+    assert len(added) and set(added["seed"]) == {0} and _audit_of(stopped).seeds == 1
+
+
+def test_a_request_without_it_is_the_request_it_was(audited):
+    plain = world_request(audited.folder)
+    assert validate(plain).run_id == audited.run.id
+    assert "stop_at" not in plain.identity and looks(plain) == [plain]
+    assert [one.seeds for one in looks(replace(plain, seeds=3, stop_at=0.1))] == [1, 2, 3]
+
+
+def test_the_widest_decides_and_an_interval_that_is_none_is_the_widest():
+    asked = AuditRequest(model="m", axes=("a", "b"), seeds=3, stop_at=0.1)
+
+    def rows(*widths):
+        found = [
+            ("dense", "a", np.nan, np.nan),
+            *((f"v{at}", "a", 0.0, width) for at, width in enumerate(widths)),
+        ]
+        table = pd.DataFrame(found, columns=["variant", "axis", "delta_low", "delta_high"])
+        return table.assign(metric="bias:group_means", split="test")
+
+    drawn = replace(asked, seeds=2)
+    assert drawn_of(rows(0.05, 0.1), drawn, asked).is_narrow
+    assert drawn_of(rows(0.05, 0.1), drawn, asked).variant == "v1"
+    assert not drawn_of(rows(0.05, 0.11), drawn, asked).is_narrow
+    none = drawn_of(rows(0.05, np.nan, 0.2), drawn, asked)
+    assert not none.is_narrow
+    assert none.variant == "v1"
+    assert "could not be given" in said({"drawn": none.to_dict()}, "a")
+    alone = drawn_of(rows().assign(low=0.0, high=0.3), drawn, asked)
+    assert not alone.is_narrow and "the dense model's bias, on a, was 0.3 wide" in said(
+        {"drawn": alone.to_dict()}, "a"
+    )

@@ -120,12 +120,11 @@ def test_what_cannot_be_asked_is_refused_all_at_once(audited, tmp_path, more, wo
 
 def test_a_source_without_the_axis_says_what_it_has(audited, tmp_path):
     pairs = f"crows_pairs={write_pairs(tmp_path)}"
-    for ask, words in (
-        (Ask("religion", "fasp", 0.3, benchmark=pairs), "It has: age, gender."),
-        (Ask("nationality", "fasp", 0.3, prompts=other_prompts(tmp_path)), "Known: religion"),
+    own = audited.run.meta["request"]["prompts"]
+    for axis, source, words in (
+        ("religion", {"benchmark": pairs}, "It has: age, gender."),
+        ("nationality", {"prompts": other_prompts(tmp_path)}, "Known: religion"),
+        ("religion", {"prompts": own}, "are those of the audit"),
     ):
         with pytest.raises(RequestError, match=words):
-            transfer(audited.run, ask, Store(tmp_path), Hooks())
-    with pytest.raises(RequestError, match="are those of the audit"):
-        own = Ask("religion", "fasp", 0.3, prompts=audited.run.meta["request"]["prompts"])
-        transfer(audited.run, own, Store(tmp_path), Hooks())
+            transfer(audited.run, Ask(axis, "fasp", 0.3, **source), Store(tmp_path), Hooks())

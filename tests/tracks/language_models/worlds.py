@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from engine.audit.request import Growth
 from engine.models.judge import Judge, JudgeInfo
+from engine.store.runs import Run
 from engine.tracks.language_models.request import AuditRequest
 from tests.tiny import VOCABULARY, build
 
@@ -91,6 +93,11 @@ def world_request(folder: Path, **changes: object) -> AuditRequest:
         "device": "cpu",
     }
     return AuditRequest(**{**values, **changes})
+
+
+def growth(run: Run, **asked: object) -> Growth:
+    """What else is asked of the usual audit: about its second axis."""
+    return Growth(**{"track": "language_models", "run": run.id, "axis": "religion", **asked})
 
 
 def small_audit(folder: Path) -> list[str]:
