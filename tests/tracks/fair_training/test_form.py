@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 
-from engine.audit.tracks import request_from
 from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
 from engine.tracks.fair_training.methods.base import fair_methods
 from engine.tracks.fair_training.request import SAME_UPDATES
@@ -65,37 +64,8 @@ def test_training_on_validation_images_says_how_few_are_left_to_look_at(monkeypa
     )
 
 
-def test_the_form_asks_in_plain_values(monkeypatch, tmp_path):
-    at = drawn(FAIR, monkeypatch, tmp_path)
-    request = asked(at)["request"]
-    assert request["track"] == FAIR and request["data"] == "avatars" and request["strength"] == 1.0
-    assert request["sparsities"] == [0.488, 0.672, 0.832]
-    assert (
-        request["tradeoff_strengths"] == []
-        and request["method_settings"] == {}
-        and request["recipe"] == {}
-    )
-    made = request_from(request)
-    assert set(made.methods) == set(type(made)("", "", ()).methods), "the engine knows every field"
-    first, second = request["axes"][:2]
-    next(item for item in at.selectbox if item.label == "Fair to").set_value(second).run()
-    assert asked(at)["request"]["axes"][:2] == [second, first]
-    at.text_input(key=key(FAIR, "tradeoff_strengths")).set_value("0.1, 1, much").run()
-    found = asked(at)
-    assert len(found["faults"]) == 1 and found["request"]["tradeoff_strengths"] == [0.1, 1.0]
-    number(at, FAIR, "method_settings_bifp-str_inner").set_value(3).run()
-    assert asked(at)["request"]["method_settings"] == {"bifp-str": {"inner": 3}}
-
-
 def test_the_length_says_that_it_is_not_the_same_work():
     usual = {setting.name: setting.default for setting in fair_methods()["bifp-str"].settings}
     read = 1 + (1 - usual["settle"]) / usual["inner"]
     assert f"by default {read:g} times the images" in SAME_UPDATES
     assert "once per round" in SAME_UPDATES
-
-
-def test_every_setting_of_a_method_has_a_label_that_says_something():
-    for name, method in fair_methods().items():
-        labels = [setting.label for setting in method.settings]
-        assert all(len(label.split()) > 1 for label in labels), (name, labels)
-        assert len(set(labels)) == len(labels)

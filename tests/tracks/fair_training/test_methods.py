@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 
-from engine.core.errors import RequestError
 from engine.core.types import rng
 from engine.surgery.filters.graph import cut_filters, filter_graph, places_of, with_weights
 from engine.surgery.ranking import shares_within
@@ -83,14 +82,6 @@ def held(name: str):
     )
 
 
-def test_methods_that_are_not_fair_and_those_that_cut_weights():
-    found = fair_methods().items()
-    plain = {"dense-tuned", "snip", "fpgm", "lottery", "bifp-str-no-both"}
-    assert {name for name, one in found if not one.fair} == plain
-    weights = {"snip", "lottery", "pf-snip", "bifp-uns"}
-    assert {name for name, one in found if one.units == WEIGHTS} == weights
-
-
 @pytest.mark.parametrize("name", fair_methods())
 def test_a_method_says_what_it_is(name):
     method = fair_methods()[name]
@@ -98,11 +89,6 @@ def test_a_method_says_what_it_is(name):
     assert method.units in (FILTERS, WEIGHTS, NONE)
     names = [setting.name for setting in method.settings]
     assert ("sharpness" in names) == (method.fair or name.startswith("bifp"))
-
-
-def test_an_unknown_method_names_the_known_ones():
-    with pytest.raises(RequestError, match="Known: .*bifp-str.*snip"):
-        fair_method("magic")
 
 
 @EACH
@@ -501,9 +487,3 @@ def test_the_lottery_cuts_the_smallest_weights_of_what_was_trained(monkeypatch):
     monkeypatch.setattr(Trainer, "run", watched)
     (one,) = trained("lottery", sparsities=(0.4,), settings={"share": 0.5})
     assert np.array_equal(one.keep, best(ends[0], one.keep.sum(), held("lottery").blocks))
-
-
-def test_a_descent_to_one_sparsity_alone_cuts_the_same():
-    """The smaller sparsity of a descent does not depend on what comes after it."""
-    alone, both = trained("lottery", sparsities=SPARSITIES[:1])[0], once("lottery")[0]
-    assert same_numbers(alone, both)

@@ -12,10 +12,9 @@ import pytest
 
 from engine.core.errors import RequestError
 from engine.report import bundle
-from engine.report.charts import compare, filter_layers, lookup, pareto
+from engine.report.charts import filter_layers, lookup, pareto
 from engine.report.charts.panel import Choice
-from engine.report.report import model_card, report_html
-from engine.report.tracks import track_of, tracks
+from engine.report.tracks import track_of
 from engine.report.verdict import verdict
 from engine.store.runs import Run, Store
 from engine.surgery.record import read_filter_mask
@@ -47,31 +46,6 @@ def store(tmp_path_factory) -> Store:
 @pytest.fixture(scope="module")
 def run(store) -> Run:
     return store.open("plain")
-
-
-def test_the_track_declares_what_pages_ask(run):
-    track = tracks()["fair_training"]
-    assert track_of(run) is track and track.readings.offered(run) == (
-        "accuracy",
-        "degradation",
-        "auc",
-    )
-    styles = [track.methods.style(method) for method in own.METHODS]
-    assert len({(one.colour, one.symbol) for one in styles}) == len(own.METHODS) == 17
-    assert (
-        track.methods.style("fpgm").colour
-        == tracks()["image_classifiers"].methods.style("fpgm").colour
-    ), "the same in every kind of audit"
-    assert all(track.methods.definition(method) for method in own.METHODS)
-    shown = track.methods.compared([*own.METHODS], "bifp-str")
-    assert not [name for name in shown if "-no-" in name] and "pf-random" in shown
-    assert "bifp-str-no-m" in track.methods.compared([*own.METHODS], "bifp-str-no-w")
-
-
-def test_words_know_every_method_there_is():
-    from engine.tracks.fair_training.methods.base import fair_methods
-
-    assert set(fair_methods()) == set(own.METHODS)
 
 
 def test_models_without_a_cut_can_be_chosen_and_are_not_the_starting_model(run):
@@ -229,11 +203,6 @@ def test_the_sweep_is_a_point_of_the_pareto_chart_on_demand_only(run):
     assert pareto.pareto(run, STR).whole() is not None
 
 
-def test_a_degradation_gap_is_told_as_it_is(run):
-    choice = Choice("bifp-str", "gender", 0.672, None, "degradation")
-    assert "change not measured" not in compare.compare_runs([run], choice).said
-
-
 def test_live_curves_name_the_newest_training_first():
     rows = [
         {
@@ -290,25 +259,3 @@ def test_masks_of_filters_replay_and_those_of_weights_say_what_they_are(run, tmp
     assert mask["realised_sparsity"] == pytest.approx(0.488, abs=1e-3) and len(mask["layers"]) == 6
     with pytest.raises(RequestError, match="cuts nothing"):
         bundle.export_run(run, tmp_path / "none", ["masks"], variant="dense-tuned-0%#0")
-
-
-def test_card_and_report_hold_the_limits(run, store, no_charts):
-    card = model_card(run, lookup.variant_of(run, UNS))
-    assert (
-        "BiFP-uns, 67.2 % cut" in card
-        and own.NOT_FASTER in card
-        and "load_classifier(folder)" in card
-    )
-    page = report_html(store.open("few"))  # one sparsity, four methods
-    assert (
-        "At the same share cut, is BiFP&#x27;s accuracy gap smaller, and is it as accurate?" in page
-        and "What this cannot say" in page
-    )
-
-
-def test_read_by_auc_the_first_chart_shows_auc(run):
-    panel = curve.fair_curve(run, Choice("bifp-str", "gender", 0.672, None, "auc"))
-    assert {"AUC", "AUC gap"} <= set(panel.table["measure"]) and "accuracy" not in set(
-        panel.table["measure"]
-    )
-    assert "AUC gap" in panel.said and "gap of true positive rates" in panel.said

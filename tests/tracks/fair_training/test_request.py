@@ -23,12 +23,6 @@ def faults_of(request: FairRequest) -> list[str]:
     return refused(validate_fair, request)
 
 
-def test_a_good_request_is_a_plan():
-    plan = validate_fair(fair_request())
-    assert plan.is_fresh and plan.model.classes == plan.images.classes == ("not blond", "blond")
-    assert len(plan.run_id) == 16 and plan.run_id == validate_fair(fair_request()).run_id
-
-
 def test_a_sparsity_out_of_reach_names_the_largest_there_is():
     """One filter of each of 8 groups stays, and one weight of each of 13 layers."""
     faults = faults_of(fair_request(sparsities=(0.5, 0.99, 0.99999)))
@@ -39,13 +33,6 @@ def test_a_sparsity_out_of_reach_names_the_largest_there_is():
     assert "0.99999 is out of reach for weights" in str(faults) and len(faults) == 3
     validate_fair(fair_request(sparsities=(0.983,)))
     validate_fair(fair_request(sparsities=(0.99,), methods=("snip", "dense-tuned")))
-
-
-def test_the_surface_needs_its_sparsity_to_be_in_reach_of_filters():
-    request = fair_request(methods=("lottery",), sparsities=(0.99,))
-    validate_fair(request)
-    said = faults_of(replace(request, surface=True))
-    assert "0.99 is out of reach for filters" in str(said)
 
 
 def test_sparsities_like_an_unused_one_of_the_sweep_are_allowed():
