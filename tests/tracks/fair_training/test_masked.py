@@ -314,41 +314,6 @@ def test_squared_norms_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("scores", "count", "blocks", "expected"),
-    [
-        ([0.1, 0.9, 0.5, 0.7], 2, [0, 0, 0, 0], [0, 1, 0, 1]),
-        ([0.5, 0.5, 0.5, 0.5], 2, [0, 0, 0, 0], [1, 1, 0, 0]),  # ties: the first
-        ([0.1, 0.2, 0.8, 0.9], 2, [0, 0, 1, 1], [0, 1, 0, 1]),  # one of each block
-        ([0.1, 0.1, 0.8, 0.9], 3, [0, 0, 1, 1], [1, 0, 1, 1]),  # ties within a block: the first
-        ([0.1, 0.2, 0.8, 0.9], 4, [0, 0, 1, 1], [1, 1, 1, 1]),
-        ([-1.0, 0.0, -2.0], 1, [0, 0, 0], [0, 1, 0]),
-        ([0.3, 0.1, 0.2, 0.9, 0.8], 3, [0, 1, 2, 2, 2], [1, 1, 0, 1, 0]),
-    ],
-)
-def test_the_best_by_hand(scores, count, blocks, expected):
-    assert best(np.array(scores), count, np.array(blocks)).astype(int).tolist() == expected
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_best_are_exactly_so_many_one_per_block_and_none_better_is_left_out(seed):
-    draw = np.random.default_rng(seed)
-    blocks = np.sort(draw.integers(0, 6, 80))
-    scores = draw.integers(0, 10, 80) / 10  # many ties
-    for count in (6, 7, 31, 79, 80):
-        keep = best(scores, count, blocks)
-        assert (
-            keep.sum() == count
-            and (np.bincount(blocks[keep], minlength=6)[np.unique(blocks)] >= 1).all()
-        )
-        alone = np.bincount(blocks[keep], minlength=6)[blocks] == 1
-        free = keep & ~alone
-        if free.any() and not keep.all():
-            assert scores[free].min() >= scores[~keep].max()
-    with pytest.raises(ValueError, match="5 units cannot leave one in each of 6 layers"):
-        best(scores, 5, blocks)
-
-
-@pytest.mark.parametrize(
     ("total", "sparsity", "count"),
     [
         (100, 0.7, 30),
@@ -363,26 +328,29 @@ def test_how_many_stay(total, sparsity, count):
     assert kept_of(total, sparsity) == count
 
 
+@pytest.mark.parametrize("n", [80, 20 * SAMPLE + 3])
 @pytest.mark.parametrize("draw", ["uniform", "mostly 0 and 1", "few values"])
-def test_the_best_of_many_are_those_that_sorting_finds(draw):
-    rng, n = np.random.default_rng(0), 20 * SAMPLE + 3
-    scores = rng.random(n, dtype=np.float32)
+def test_the_best_are_those_that_sorting_finds(draw, n):
+    """The first of the highest of every block, then the highest of the others, ties by place."""
+    scores = np.random.default_rng(0).random(n, dtype=np.float32)
     scores = {
         "uniform": scores,
         "mostly 0 and 1": (3 * scores - 1).clip(0, 1),
         "few values": scores.round(1),
     }[draw]
-    blocks = np.repeat(np.arange(3), [5, n - 10, 5])
-    places = np.empty(n, dtype=int)
-    places[np.lexsort((np.arange(n), -scores))] = np.arange(n)
-    for count in (5, n // 3, n - 7):
-        expected = places < count
-        if all(expected[blocks == block].any() for block in range(3)):
-            np.testing.assert_array_equal(best(scores, count, blocks), expected)
-        starts = np.array([0, 5, n - 5])
-        np.testing.assert_array_equal(
-            best(scores, count, blocks, starts), best(scores, count, blocks)
-        )
+    scores[-10:] /= 20  # two blocks that would be cut whole
+    blocks, starts = np.repeat(np.arange(4), [5, n - 15, 7, 3]), np.array([0, 5, n - 10, n - 3])
+    parts = zip(starts, np.split(scores, starts[1:]), strict=True)
+    firsts = [start + part.argmax() for start, part in parts]
+    order = np.lexsort((np.arange(n), -scores))
+    others = order[~np.isin(order, firsts)]
+    for count in (4, 5, n // 3, n - 7, n):
+        expected = np.zeros(n, dtype=bool)
+        expected[firsts] = expected[others[: count - 4]] = True
+        np.testing.assert_array_equal(best(scores, count, blocks), expected)
+        np.testing.assert_array_equal(best(scores, count, blocks, starts), expected)
+    with pytest.raises(ValueError, match="3 units cannot leave one in each of 4 layers"):
+        best(scores, 3, blocks)
 
 
 def test_where_blocks_begin():
