@@ -462,14 +462,10 @@ def test_no_iterations_change_nothing():
     assert found.curve == [] and found.spent["iterations"] == 0 and keeps.held == []
 
 
-QUICK = ("mobilenet_v2", "resnet20")
-"""Two kinds of block; the others take up to a minute each."""
-
-
 @pytest.mark.parametrize(
     "name",
     [
-        name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
+        name if name == "mobilenet_v2" else pytest.param(name, marks=pytest.mark.slow)
         for name, one in architectures().items()
         if one.is_proved
     ],
