@@ -14,11 +14,12 @@ from engine.core.errors import RequestError
 from engine.report import bundle
 from engine.report.charts import filter_layers, lookup, pareto
 from engine.report.charts.panel import Choice
-from engine.report.tracks import track_of
+from engine.report.tracks import track_of, tracks
 from engine.report.verdict import verdict
 from engine.store.runs import Run, Store
 from engine.surgery.record import read_filter_mask
 from engine.tracks.fair_training import words as own
+from engine.tracks.fair_training.methods.base import fair_methods
 from engine.tracks.fair_training.panels import curve, differences, effort, training_curves
 from engine.tracks.fair_training.panels import curve as fair_lookup
 from engine.tracks.fair_training.panels import curve as saved
@@ -46,6 +47,13 @@ def store(tmp_path_factory) -> Store:
 @pytest.fixture(scope="module")
 def run(store) -> Run:
     return store.open("plain")
+
+
+def test_every_method_has_words_and_a_look_of_its_own():
+    methods = tracks()["fair_training"].methods
+    styles = {(one.colour, one.symbol) for one in map(methods.style, own.METHODS)}
+    assert set(fair_methods()) == set(own.METHODS) and len(styles) == len(own.METHODS)
+    assert all(map(methods.definition, own.METHODS))
 
 
 def test_models_without_a_cut_can_be_chosen_and_are_not_the_starting_model(run):
