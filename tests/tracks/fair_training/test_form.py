@@ -6,19 +6,9 @@ from __future__ import annotations
 import re
 
 from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
-from engine.tracks.fair_training.methods.base import fair_methods
-from engine.tracks.fair_training.request import SAME_UPDATES
 from tests.pages.forms import asked, drawn, key, number, refused
 
 FAIR = "fair_training"
-
-
-def test_a_bad_share_beside_the_sparsities_is_told_in_percent(monkeypatch, tmp_path):
-    at = drawn(FAIR, monkeypatch, tmp_path)
-    number(at, FAIR, "tradeoff_sparsity").set_value(-5.0)
-    said = refused(asked(at.run())["request"])
-    assert any(text.startswith("At a sparsity of: -5 % is not allowed.") for text in said)
-    assert not re.search(r"\b[01]\.\d", " ".join(said)), "no share is left"
 
 
 def test_a_share_out_of_reach_is_told_in_percent_and_counts_stay():
@@ -62,10 +52,3 @@ def test_training_on_validation_images_says_how_few_are_left_to_look_at(monkeypa
     assert any(
         item.value.startswith("Only 20 % of the validation images are left") for item in at.caption
     )
-
-
-def test_the_length_says_that_it_is_not_the_same_work():
-    usual = {setting.name: setting.default for setting in fair_methods()["bifp-str"].settings}
-    read = 1 + (1 - usual["settle"]) / usual["inner"]
-    assert f"by default {read:g} times the images" in SAME_UPDATES
-    assert "once per round" in SAME_UPDATES

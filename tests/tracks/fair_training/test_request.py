@@ -112,10 +112,6 @@ def test_a_target_with_one_class_is_refused(tmp_path):
     assert "two classes" in "\n".join(faults_of(request))
 
 
-def test_a_validation_split_too_small_to_be_trained_on_is_refused():
-    assert "tune_on" in "\n".join(faults_of(fair_request(tune_on="validation", max_images=40)))
-
-
 def test_equal_requests_are_one_run_and_one_job():
     one = fair_request(sparsities=(0.7, 0.5), strength=1)
     other = fair_request(

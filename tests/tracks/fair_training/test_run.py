@@ -315,16 +315,6 @@ def test_the_hypervolume_is_the_mean_of_the_seeds_areas(run):
         assert row.value == pytest.approx(np.mean(areas), abs=3e-3 * (1 - guess))
 
 
-def test_curves_tell_of_every_update_and_of_the_looks(run):
-    curves = run.table("curves")
-    mine = curves[curves["variant"] == "bifp-str-50%#0"]
-    assert list(mine["step"]) == [1, 2, 3, 4, 5, 6] and np.isfinite(mine["loss"]).all()
-    assert mine["gap"].notna().tolist() == [False, False, True, False, False, True]
-    assert (mine["mask_updates"].diff().dropna() >= 0).all() and mine["mask_updates"].iloc[-1] > 0
-    assert mine["cut"].dropna().eq(0.5).all()
-    assert set(curves[curves["variant"] == "dense"]["phase"]) == {"train"}
-
-
 def test_reached_is_the_first_look_at_a_model_that_is_sparse_enough(run):
     table, curves, realised = run.table("reached"), run.table("curves"), models_of(run)["realised"]
     assert table["gap_target"].isna().all() and table["accuracy_target"].nunique() == 1, (
