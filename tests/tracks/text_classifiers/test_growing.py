@@ -10,10 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from engine.audit.jobs import check
 from engine.audit.request import Growth
 from engine.audit.verification import verify_run
-from engine.core.errors import RequestError
 from engine.report.bundle import write_masks
 from engine.store.runs import Run, Store
 from engine.surgery.record import read_mask
@@ -81,25 +79,6 @@ def test_the_prediction_holds_what_was_measured_and_learns_from_it(run, store):
     after = grow(growth(run, split="test"), store)
     assert known(after).model.sets == before.model.sets + 1
     assert before.guess(())["delta"].tolist() == [0.0] * len(guess)
-
-
-@pytest.mark.parametrize(
-    ("asked", "words"),
-    [
-        ({"units": (), "level": 0.4, "method": "once:magnitude"}, "one level more"),
-        ({"split": "validation"}, "Known: test, train"),
-    ],
-)
-def test_other_levels_and_texts_that_there_are_none_of_are_refused(run, store, asked, words):
-    with pytest.raises(RequestError, match=words):
-        check(growth(run, **asked), store)
-
-
-def test_texts_it_was_tried_on_stand_apart(run, store):
-    found = grow(growth(run), store)
-    assert len(found.table("texts")) == len(run.table("texts"))
-    checks = [check["what"] for check in verify_run(found)["checks"]]
-    assert any("tried on the train split" in what for what in checks)
 
 
 def test_a_whole_layer_and_everything_can_be_silenced(run, store):

@@ -13,8 +13,7 @@ from engine.core import words
 from engine.core.errors import RequestError
 from engine.report import phrasing
 from engine.report.bundle import write_masks
-from engine.report.charts import by_group as classifier_groups
-from engine.report.charts import compare, lookup, pareto
+from engine.report.charts import lookup, pareto
 from engine.report.charts import metric_curve as classifier_along
 from engine.report.charts.panel import Choice
 from engine.report.report import model_card
@@ -28,7 +27,6 @@ from engine.tracks.text_classifiers.panels import importance as help
 from engine.tracks.text_classifiers.panels import survival as tickets
 from engine.tracks.text_classifiers.tables import tickets_of
 from tests.builders import changed
-from tests.places import ASSETS
 from tests.tracks.text_classifiers.made_up_run import make_run
 from tests.tracks.text_classifiers.made_up_world import CONSTANT
 
@@ -231,10 +229,6 @@ def test_whether_the_score_helps_is_read_from_the_interval(store, run, tmp_path)
     )
     gone = help.score_difference(changed(run, tmp_path, "arm_differences", None), ONCE)
     assert gone.figure is None and "does not compare" in gone.said
-    embedded = Run(ASSETS / "demo-run" / "runs" / "757c7f0fec289f87")
-    parts = curve.tickets_curve(embedded, Choice("once:conductance", "people", 0.5)).parts
-    room = {(part.layout.height, part.layout.margin.t) for part in parts}
-    assert len(parts) > 1 and len(room) == 1
     every = help.score_difference(store.open("scores"), ONCE)
     assert every.question.endswith("than random choice, Michel or magnitude?")
 
@@ -382,22 +376,6 @@ def test_degenerate_seeds_are_warned_of_and_crossed(run):
     assert " of 3 seeds end" in verdict(run, wrong).more, "not trials"
 
 
-def test_too_few_texts_and_one_class_get_no_verdict(run):
-    source = at("isp:conductance", 0.5, "source")
-    panel = classifier_groups.paid_by_group(run, source)
-    assert (
-        "texts of one class only, so no verdict" in panel.said
-        and "image" not in panel.said + panel.caveat
-    )
-
-
-def test_compare_warns_of_what_differs(store):
-    runs = [store.open("plain"), store.open("same")]
-    warnings = compare.comparability(runs)[1]
-    assert any("Another number of seeds" in text for text in warnings)
-    assert "accuracy gap of length" in compare.compare_runs(runs, ISP).question
-
-
 def test_masks_are_those_of_seeds(run, tmp_path):
     takable = lookup.takable(run, lookup.variant_of(run, ISP))
     assert list(takable.values()) == [
@@ -452,24 +430,6 @@ def test_percentiles_read_as_english():
         help._place({"percentile": share}) for share in (0.01, 0.02, 0.03, 0.11, 0.12, 0.22, 0.97)
     ]
     assert [one.split()[0] for one in said] == ["1st", "2nd", "3rd", "11th", "12th", "22nd", "97th"]
-
-
-def test_the_proof_against_captum_is_told(run, tmp_path):
-    proof = {
-        "largest_relative_difference": 3e-6,
-        "tolerance": 1e-4,
-        "captum": "0.9.0",
-        "tokens": 12,
-    }
-    proven = changed(
-        run,
-        tmp_path,
-        "tickets",
-        lambda table: table,
-        provenance={"versions": {}, "conductance": proof},
-    )
-    (note,) = (note for note in track_of(proven).evidence.notes(proven) if "Captum" in note)
-    assert "a text of 12 tokens" in note and "3 × 10⁻⁶" in note and "allowed 0.0001" in note
 
 
 def test_thesis_tables_stand_beside_this_audit_where_the_task_is_the_same(run, store, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from engine.audit.fields import fields_of
 from engine.tracks.text_classifiers import words
-from engine.tracks.text_classifiers.request import TextRequest, arm_of, disk_faults, validate_text
+from engine.tracks.text_classifiers.request import TextRequest, disk_faults, validate_text
 from engine.tracks.text_classifiers.scores.base import head_importances
 from tests.builders import faults_of
 from tests.tiny import build, folder_of
@@ -24,12 +24,6 @@ def world(tmp_path_factory):
 def told_of(request: TextRequest) -> dict[str, str]:
     found = faults_of(validate_text, request)
     return {fault.where: f"{fault.what} {fault.fix}" for fault in found}
-
-
-def test_a_sound_request_becomes_a_plan(world):
-    plan = validate_text(text_request(world))
-    assert plan.retune and plan.start_name.endswith("pretrained") and plan.max_length == 16
-    assert plan.texts.classes == ("blue", "green", "red") and plan.texts.groups == ("side",)
 
 
 def test_the_usual_score_and_fine_tuning_are_the_same_run_when_said(world):
@@ -100,10 +94,6 @@ def test_a_disk_that_is_too_small_is_said_before_the_work(world, tmp_path, monke
 def test_a_model_that_goes_through_its_layers_again_is_refused_with_the_reason(world):
     found = told_of(text_request(world, model=str(folder_of("albert"))))
     assert "would mix its depths" in found["model"]
-
-
-def test_names_of_arms():
-    assert arm_of("isp") == ("isp", "conductance") and arm_of("once:random") == ("once", "random")
 
 
 def test_more_weights_than_a_run_can_keep_are_said_before_the_work(world, monkeypatch):

@@ -209,13 +209,6 @@ def test_damaged_weights_are_never_a_score(name):
             scored(name, clf)
 
 
-def test_an_unknown_score_is_named_with_the_known_ones():
-    with pytest.raises(
-        RequestError, match="abs_corr, attribution_mass, conductance, deep_lift, fixed_class"
-    ):
-        head_importance("gradient")
-
-
 def test_conductance_is_the_correlation_of_attention_and_attribution():
     found, clf = plain("conductance"), whole()
     for row, one in enumerate(TEXTS):
