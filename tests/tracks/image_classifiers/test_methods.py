@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from engine.core.errors import RequestError
 from engine.surgery.filters.graph import filter_graph
 from engine.surgery.ranking import shares_within
 from engine.tracks.image_classifiers.methods.base import FilterJob, filter_method, filter_methods
@@ -193,23 +192,6 @@ def test_magnitude_by_hand():
     )
 
 
-def test_fpgm_by_hand():
-    """Sum of distances to the layer's filters: for 0, 1 and 5 on a line 6, 5 and 9; the middle one
-    goes first."""
-    classifier = tiny(Tied())
-    model = classifier.model
-    model.conv1.weight[:] = torch.tensor([0.0, 1, 5]).view(3, 1, 1, 1) * torch.tensor(
-        [1.0, 0, 0]
-    ).view(1, 3, 1, 1)
-    model.conv3.weight[:] = 0.0
-    model.conv2.weight[:] = 1.0
-    assert scores_of("fpgm", classifier).tolist() == pytest.approx([2 / 3, 1 / 3, 1, 1, 0.5])
-    model.conv3.weight[:, 0] = torch.tensor([0.0, 10, 0]).view(
-        3, 1, 1
-    )  # distances 20, 10 and 10 more... to filter 1
-    assert scores_of("fpgm", classifier)[:3].tolist() == pytest.approx([1 / 3, 1, 2 / 3])
-
-
 def test_fpgm_equals_the_loop():
     classifier = lively(SMALL, 16, 2)
     raw = np.zeros(graph().total)
@@ -235,8 +217,3 @@ def test_ranks_within_a_layer_by_hand():
     chain = graph_by_hand((3, 2), (1, 1, 1))
     found = shares_within(chain, np.array([5.0, 9.0, 5.0, -1.0, -1.0]))
     assert found.tolist() == pytest.approx([2 / 3, 1, 1 / 3, 1, 0.5])
-
-
-def test_an_unknown_method_names_the_known_ones():
-    with pytest.raises(RequestError, match="Known: autobot, fpgm, magnitude, random, taylor"):
-        filter_method("magic")

@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.audit.jobs import job_id_of
 from engine.core.errors import RequestError
-from engine.tracks.image_classifiers.request import ImageRequest, arm_of, validate_images
+from engine.tracks.image_classifiers.request import ImageRequest, validate_images
 from tests.builders import refused
 from tests.classifiers.worlds import saved_model
 from tests.tracks.image_classifiers.worlds import image_request
@@ -17,16 +17,6 @@ from tests.tracks.image_classifiers.worlds import image_request
 
 def faults_of(request: ImageRequest) -> list[str]:
     return refused(validate_images, request)
-
-
-def test_a_good_request_is_a_plan():
-    plan = validate_images(image_request())
-    assert (
-        plan.is_fresh
-        and plan.model.size == plan.images.size == 16
-        and plan.model.classes == plan.images.classes
-    )
-    assert len(plan.run_id) == 16 and plan.run_id == validate_images(image_request()).run_id
 
 
 def test_equal_requests_in_other_words_are_one_run(tmp_path, monkeypatch):
@@ -74,13 +64,6 @@ def test_intersections_with_the_class_are_axes():
         image_request(changes=({"name": "artefact"},), axes=("class", "class+artefact"))
     )
     assert "artefact" in plan.images.groups
-
-
-def test_arms_by_their_names():
-    assert arm_of("autobot") == ("autobot", "plain") and arm_of("taylor+pw") == ("taylor", "pw")
-    assert arm_of("autobot+labels@retrain") == ("autobot", "labels@retrain") and arm_of(
-        "random+"
-    ) == ("random", "")
 
 
 def test_an_arm_named_in_two_ways_is_named_twice():
