@@ -22,7 +22,7 @@ def test_arms_in_words_and_in_order():
     assert words.method_name("autobot+pw") == "AutoBot + PW"
     assert words.method_name("random+labels@retrain") == "random + PW labels in retraining"
     arms = ["autobot", "autobot+pw", "autobot+labels@prune", "taylor", "random+pw"]
-    assert METHODS.order(sorted(arms, reverse=True)) == arms
+    assert METHODS.order(arms[::-1]) == arms
     arms = ["autobot", "autobot+pw", "autobot+weights@prune", "autobot+labels"]
     assert METHODS.compared(arms, "autobot") == arms[:2]
     assert METHODS.compared(arms, "autobot+labels") == [*arms[:2], arms[-1]]
