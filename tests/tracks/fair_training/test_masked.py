@@ -177,32 +177,6 @@ def test_baked_leaves_nothing_behind_even_after_an_exception(training):
     )
 
 
-def test_a_filter_that_was_masked_comes_back_as_it_was():
-    """Latent parameters are not multiplied away."""
-    whole = tiny()
-    held = masked_filters_of(whole.model, filter_graph(whole))
-    images = whole.prepared(some_pixels(2, 8))
-    with torch.no_grad():
-        first = held.forward(images, torch.ones(7))[0]
-        with held.baked(torch.zeros(7)):
-            pass
-        assert torch.equal(held.forward(images, torch.ones(7))[0], first)
-
-
-def test_a_batch_norm_without_parameters_is_gated_by_a_hook():
-    model = TwoConvs()
-    model.bn2 = torch.nn.BatchNorm2d(4, affine=False)
-    whole = tiny(model)
-    graph = filter_graph(whole)
-    held = masked_filters_of(whole.model, graph)
-    assert [name for group in held.bare.groups for name, _ in group.gated] == ["bn2"]
-    keep, images = torch.tensor([1.0, 0, 1, 1, 0, 1, 0]), whole.prepared(some_pixels(2, 8))
-    with torch.no_grad(), gated(whole.model, graph, keep):
-        expected = whole.model(images)
-    with torch.no_grad():
-        assert torch.allclose(held.forward(images, keep)[0], expected, atol=1e-6)
-
-
 @pytest.mark.parametrize("units", ["filters", "weights"])
 @pytest.mark.parametrize("make", [TwoConvs, Tied, "resnet20"])
 def test_the_gradient_of_the_mask_is_that_of_the_finite_difference(units, make):
@@ -280,25 +254,6 @@ def test_leaves_and_hooks_together_hold_the_whole_gradient_of_the_mask():
         and not rest[:3].any()
     )
     assert torch.allclose(found + rest, mask.grad, rtol=1e-5, atol=1e-7)
-
-
-@pytest.mark.parametrize("name", [SMALL, "resnet20"])
-def test_at_exactly_zero_no_cut_filter_hears_of_a_gradient_and_just_above_most_do(name):
-    """Why the mask learns at ALMOST: a channel of zeros stops at its ReLU. The answers hardly
-    change."""
-    whole = lively(name, 16)
-    graph = filter_graph(whole)
-    held = masked_filters_of(whole.model, graph)
-    keep, images = some_mask(graph), some_images(whole, 4, torch.float32)
-    gradients, answers = [], []
-    for least in (0.0, ALMOST):
-        mask = torch.as_tensor(keep).float().clamp(min=least).requires_grad_(True)
-        found, _ = held.forward(images, mask)
-        found[:, 0].sum().backward()
-        gradients.append(mask.grad.numpy()[~keep])
-        answers.append(found.detach())
-    assert (gradients[0] == 0.0).all() and (gradients[1] != 0.0).mean() > 0.6
-    assert (answers[0] - answers[1]).abs().max() < 1e-2 * answers[0].abs().max()
 
 
 def test_squared_norms_by_hand():
