@@ -179,12 +179,6 @@ def test_seeds_of_any_number_stay_within_their_row(run, tmp_path):
     assert len(places) > 10 and all(abs(y - round(y)) <= 0.31 for y in places)
 
 
-def test_a_phase_of_training_is_marked_where_it_begins(run):
-    panel = training_curves.training(run, Choice("fp", "gender", 0.672, None, "accuracy"))
-    assert any(note.text == "plain training" for note in panel.parts[0].layout.annotations)
-    assert own.phase_name("round-2") == "round 2" and own.phase_name("else-where") == "else where"
-
-
 def test_what_was_not_trained_or_asked_for_is_not_drawn(run, store):
     assert training_curves.training(run, DENSE).whole() is None
     for make in (surface.surface, surface.path):

@@ -10,7 +10,6 @@ import pytest
 
 from engine.audit.jobs import job_id_of
 from engine.data.images.load import load_images
-from engine.tracks.fair_training.arms import arms_of, surface_shards, tradeoff_arms
 from engine.tracks.fair_training.context import looked_rows, tuned_rows
 from engine.tracks.fair_training.methods import bifp, stages
 from engine.tracks.fair_training.methods.base import fair_methods
@@ -120,43 +119,6 @@ def test_equal_requests_are_one_run_and_one_job():
     assert validate_fair(one).run_id == validate_fair(other).run_id
     plain = fair_request(sparsities=(0.5, 0.7))
     assert job_id_of(one) == job_id_of(plain) != job_id_of(fair_request())
-
-
-def test_arms_are_what_was_asked_and_the_sweep_adds_only_what_is_missing():
-    request = fair_request(
-        methods=("bifp-str", "snip", "dense-tuned", "dense-fair"),
-        sparsities=(0.5, 0.7),
-        strength=2.0,
-        tradeoff_strengths=(0.0, 2.0),
-        tradeoff_methods=("bifp-str", "pf", "fpgm"),
-        tradeoff_sparsity=0.7,
-    )
-    arms = arms_of(request)
-    assert [(arm.pooled, arm.strength, arm.role) for arm in arms] == [
-        ("bifp-str-50%", 2.0, "sparsity"),
-        ("bifp-str-70%", 2.0, "sparsity"),
-        ("snip-50%", 0.0, "sparsity"),
-        ("snip-70%", 0.0, "sparsity"),
-        ("dense-tuned-0%", 0.0, "sparsity"),
-        ("dense-fair-0%", 2.0, "sparsity"),
-        ("bifp-str-70%-l0", 0.0, "tradeoff"),
-        ("pf-70%-l0", 0.0, "tradeoff"),
-        ("pf-70%", 2.0, "tradeoff"),
-        ("fpgm-70%", 0.0, "tradeoff"),
-    ]
-    assert {arm.pooled for arm in tradeoff_arms(request, arms)} == {
-        "bifp-str-70%",
-        "bifp-str-70%-l0",
-        "pf-70%-l0",
-        "pf-70%",
-        "fpgm-70%",
-    }
-    assert surface_shards(request) == [] and request.sparsities_of("pf") == (0.7,)
-    assert [shard.kind for shard in surface_shards(replace(request, surface=True))] == [
-        "surface",
-        "path",
-        "path",
-    ]
 
 
 def test_the_id_holds_the_version_of_every_method_whose_models_are_trained():
