@@ -112,13 +112,6 @@ def test_every_chart_about_filters_is_there(images, page, tab, charts):
     assert len(charts_of(at)) == charts
 
 
-def test_the_scores_shown_are_those_of_one_trial(images):
-    at = opened("filters", run=IMAGE_RUN, speedup="16\u00d7", tab="scores")
-    at.selectbox(key="trial").set_value(2).run()
-    assert_calm(at)
-    assert "trial 2, cuts" in html_of(at)
-
-
 def test_the_gallery_shows_pictures_safely_and_by_subgroup(images):
     at = opened("examples", run=IMAGE_RUN, speedup="16\u00d7")
     html = html_of(at)

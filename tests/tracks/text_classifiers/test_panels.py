@@ -294,7 +294,7 @@ def test_iterations_that_were_not_measured_are_said(run, tmp_path):
     assert "only where a level was asked for" in some.caveat and "nan" not in some.said
 
 
-def test_the_lens_reads_the_matrices_back(run, tmp_path):
+def test_the_lens_reads_the_matrices_back(run):
     text_id = lens.examples(run)["text_id"].iat[0]
     row = lens.row_of(run, text_id, "fine-tuned", 0, 1)
     assert row["attention"].shape == (row["n_tokens"],) * 2 and np.allclose(
@@ -313,20 +313,6 @@ def test_the_lens_reads_the_matrices_back(run, tmp_path):
     constant = lens.lens_scatter(run, ISP, text_id, "fine-tuned", *divmod(CONSTANT, 4))
     assert "does not vary" in constant.said
     assert "of seed 0, the first" in maps.caveat and "for the predicted class" in maps.caveat
-    gold = {
-        "request": {**run.meta["request"], "score_settings": {"conductance": {"target": "gold"}}}
-    }
-    gold = lens.lens_maps(
-        changed(run, tmp_path, "lens", lambda table: table, **gold),
-        ISP,
-        text_id,
-        "fine-tuned",
-        0,
-        1,
-    )
-    assert "for the true class" in gold.caveat and gold.said.endswith(
-        "speaks most for the true class."
-    )
     small = lens.lens_heads(run, ISP, text_id, "fine-tuned", (0, 1)).figure
     places = [(list(trace.x), list(trace.y)) for trace in small.data]
     assert ([1], [0]) in places, "the head that is shown is marked"
