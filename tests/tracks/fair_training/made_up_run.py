@@ -77,17 +77,15 @@ FEW = {
 def make_run(folder: Path | str, run_id: str = "fair-run", **options: Any) -> Run:
     """Write the made-up run below the store `folder` and return it.
 
-    Options: methods (MAIN and ABLATIONS); helps (True; False: the fairness term changes nothing);
-    tradeoff and surface (True); images (300) and seeds (3); sparsities; weights (the table of kept
-    weights); digest (of the images); created (ISO time); title; stream. Numbers are computed once
-    per process for the same options, whatever title, time and digest.
+    Options: methods (MAIN and ABLATIONS); tradeoff and surface (True); images (300) and seeds (3);
+    sparsities; weights (the table of kept weights); created (ISO time); title; stream. Numbers are
+    computed once per process for the same options, whatever title and time.
     """
     title = "Synthetic fair training (made-up numbers, for tests)"
     every, computed = options_of(
         options,
-        {"title": title, "created": "2026-03-01T12:00:00+00:00", "digest": None},
+        {"title": title, "created": "2026-03-01T12:00:00+00:00"},
         methods=(*MAIN, *ABLATIONS),
-        helps=True,
         tradeoff=True,
         surface=True,
         images=300,
@@ -173,7 +171,7 @@ def _answers(world: ImageWorld, model: tuple[Any, ...]) -> np.ndarray:
     draw = rng("synthetic fair answers", world.options["stream"], method, sparsity, strength, seed)
     costs, harms = PAYS.get(method, (0.0, 0.55))
     cut = costs * sparsity**2 * 1.2
-    kept = strength / (1 + strength) * world.options["helps"]
+    kept = strength / (1 + strength)
     harm = 0.75 * harms * (0.25 + sparsity) * (1.2 - kept if strength else 1.0)
     lost = cut + 0.06 * strength + harm * male
     margin = (
@@ -553,5 +551,4 @@ def _meta(world: ImageWorld, groups: pd.DataFrame, notes: tuple[str, ...]) -> di
         "fair_axis": world.axes[0],
         "group_shares": {"male": male, "non-male": 1 - male},
     }
-    data |= {"digest": options["digest"]} if options["digest"] else {}
     return made_up_meta(world, groups, notes, request, {}, data, targets=TARGETS)
