@@ -291,8 +291,13 @@ def test_the_hypervolume_is_the_mean_of_the_seeds_areas(run):
     guess = images["label"].value_counts(normalize=True).iloc[0]
     table = run.table("hypervolume")
     assert table.set_index("axis").loc["male", "value"].isna().all() and len(table) == 6
-    for row in table[table["axis"] == "skin"].itertuples():
+    skin = where(table, axis="skin").set_index("method", drop=False)
+    for row in skin.itertuples():
         assert row.reference_accuracy == pytest.approx(guess) and row.low <= row.value <= row.high
+        assert row.base == ("" if row.method == "bifp-str" else "bifp-str")
+        if row.base:
+            assert row.difference == pytest.approx(row.value - skin.loc[row.base, "value"])
+            assert row.difference_low <= row.difference <= row.difference_high
         names = {
             "bifp-str": ("bifp-str-70%", "bifp-str-70%-l3"),
             "pf": ("pf-70%", "pf-70%-l3"),
