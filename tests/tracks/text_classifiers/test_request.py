@@ -151,16 +151,6 @@ def test_a_score_without_words_of_its_own_is_offered_last(monkeypatch):
     assert known[0] == "random" and sorted(known) == sorted(head_importances())
 
 
-def test_an_exact_null_of_what_trains_is_refused(world):
-    asked = text_request(
-        world, methods=("isp:conductance", "one-shot-isp:random"), random_masks=200
-    )
-    assert "asked of isp, one-shot-isp, which train" in told_of(asked)["random_masks"]
-    for fine in ({"random_masks": 0}, {"methods": ("isp:conductance", "once:conductance")}):
-        assert validate_text(replace(asked, **fine))
-    assert "random_masks" in told_of(replace(asked, random_masks=-1))
-
-
 def test_the_usual_number_of_random_masks_is_part_of_what_a_run_is(world):
     usual = text_request(world, random_masks=None)
     assert (
