@@ -11,15 +11,10 @@ import pytest
 
 from engine.audit.jobs import job_id_of, live_points, run_job
 from engine.audit.verification import verify_run
-from engine.core.types import FilterMask
-from engine.models.load_image_classifier import fresh_classifier
 from engine.resident.asks import answer_here
-from engine.store.runs import Run, Store, unpack, where
-from engine.surgery.filters.graph import replayed, with_weights
+from engine.store.runs import Run, Store, where
 from engine.tracks.fair_training.arms import arms_of, compared
-from engine.tracks.fair_training.request import validate_fair
 from engine.tracks.fair_training.run import run_fair_audit
-from engine.training.fit import probabilities
 from tests.audit.run_checks import value_of
 from tests.classifiers.whole_runs import (
     COLUMNS,
@@ -27,7 +22,6 @@ from tests.classifiers.whole_runs import (
     changed_values,
     models_of,
 )
-from tests.classifiers.worlds import SMALL
 from tests.tracks.fair_training.worlds import fair_request
 
 REQUEST = fair_request(
@@ -146,31 +140,6 @@ def test_sparsity_is_exact(run):
     assert (rows[rows["units"] == "weights"]["speedup"] == 1.0).all()
     assert (rows[rows["units"] == "filters"]["speedup"] > 1.5).all()
     assert (rows["max_logit_difference"] < 1e-3).all()
-
-
-def test_kept_weights_are_those_of_the_cut_model(run):
-    """Rebuilt from run.json and tables: filters are gone, weights are zeros, and the stored answers
-    come again."""
-    plan, weights = validate_fair(REQUEST), run.table("weights")
-    base = fresh_classifier(SMALL, plan.images.classes, 32, seed=0, device="cpu")
-    widths = tuple((name, width) for name, width in run.meta["model"]["layers"])
-    rows = np.flatnonzero((plan.images.table["split"] == "test").to_numpy())
-    for name in ("bifp-str-70%#0", "bifp-uns-70%#0", "dense-fair-0%#0"):
-        row, arrays = models_of(run).loc[name], unpack(weights[weights["variant"] == name])[0]
-        shaped = base
-        if row["units"] == "filters":
-            cut = tuple((group, tuple(gone)) for group, gone in json.loads(row["cut"]).items())
-            shaped = replayed(base, json.loads(row["history"]), FilterMask(widths, cut))
-        else:
-            zeros = sum(
-                int((array == 0).sum())
-                for key, array in arrays.items()
-                if key.endswith("weight") and array.ndim > 1
-            )
-            assert zeros == row["n_cut"] == sum(json.loads(row["cut"]).values())
-        small = with_weights(shaped, arrays)
-        again = probabilities(small.model, rows, plan.images.read, small.prepared).numpy()
-        assert np.allclose(answers_of(run, name), again, atol=1e-6), name
 
 
 @pytest.mark.parametrize("name", ["bifp-str-70%", "lottery-50%", "dense-fair-0%"])
