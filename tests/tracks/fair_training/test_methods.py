@@ -79,15 +79,6 @@ def held(name: str):
     )
 
 
-@pytest.mark.parametrize("name", fair_methods())
-def test_a_method_says_what_it_is(name):
-    method = fair_methods()[name]
-    assert method.rounds_of_all > 0 and type(method.fair) is bool
-    assert method.units in (FILTERS, WEIGHTS, NONE)
-    names = [setting.name for setting in method.settings]
-    assert ("sharpness" in names) == (method.fair or name.startswith("bifp"))
-
-
 @EACH
 def test_one_result_per_sparsity_ascending_and_exactly_as_much_cut_as_asked(name):
     method, found = fair_methods()[name], once(name)

@@ -205,32 +205,6 @@ def test_the_sweep_is_a_point_of_the_pareto_chart_on_demand_only(run):
     assert pareto.pareto(run, STR).whole() is not None
 
 
-def test_live_curves_name_the_newest_training_first():
-    rows = [
-        {
-            "shard": shard,
-            "phase": "both",
-            "step": step,
-            "loss": 1.0 / step,
-            "surrogate_gap": 0.2,
-            "accuracy": 0.8 if step == 20 else math.nan,
-            "gap": 0.1 if step == 20 else math.nan,
-        }
-        for shard in ("bifp-str, 48.8 % cut, λ 1, seed 0", "pf, 48.8 % cut, λ 1, seed 0")
-        for step in (10, 20, 30)
-    ]
-    panel = training_curves.live(pd.DataFrame(rows), STR)
-    assert (
-        panel.said
-        == "P&F, 48.8 % cut, λ 1, seed 0: mask and weights, 30 weight updates; accuracy 0.800,"
-        " measured gap 0.100, surrogate gap 0.200."
-    )
-    assert panel.table["training"].tolist()[1].startswith("BiFP-str, 48.8 % cut")
-    assert (
-        training_curves.live(pd.DataFrame(columns=["shard", "phase", "step"]), STR).whole() is None
-    )
-
-
 def test_a_gap_that_could_not_be_measured_is_said(run, tmp_path):
     """As with too few images of a subgroup: its gap is NaN everywhere."""
 

@@ -57,16 +57,6 @@ EACH = pytest.mark.parametrize("name", filter_methods())
 
 
 @EACH
-def test_a_method_says_what_it_is(name):
-    method = filter_methods()[name]
-    assert "+" not in name and method.batch >= 2
-    assert method.plain_labels in ("truth", "original")
-    names = [setting.name for setting in method.settings]
-    assert ("batch" in names) == method.looks_at_images
-    assert not (method.one_descent and not method.looks_at_images)
-
-
-@EACH
 def test_one_answer_per_speedup_ascending_with_a_filter_in_every_layer_and_the_target_met(name):
     found = chosen(name)
     assert [one.speedup for one in found] == sorted(SPEEDUPS)

@@ -75,27 +75,6 @@ def test_published_scores_do_not_need_a_run_of_heads(images):
     assert "Or a folder or file" in "".join(item.label for item in at.text_input)
 
 
-def test_the_speedup_slider_is_a_view(images):
-    at = opened("summary", run=IMAGE_RUN, speedup="16\u00d7", method="Taylor", axis="Skin")
-    assert_calm(at)
-    slider = at.select_slider(key="speedup")
-    assert slider.options == ["1\u00d7", "2\u00d7", "4\u00d7", "8\u00d7", "16\u00d7"]
-    assert (
-        slider.value == 16.0
-        and at.selectbox(key="method").value == "taylor"
-        and at.selectbox(key="axis").value == "skin"
-    )
-    first = html_of(at)
-    assert first.count('class="pa-measured"') == 5, "a dot per level, also where all are measured"
-    assert "predicts one class for every image" in first, "the degenerate trial is warned of"
-    slider.set_value(2.0).run()
-    assert_calm(at)
-    assert html_of(at) != first and "predicts one class for every image" not in html_of(at)
-    slider.set_value(1.0).run()
-    assert_calm(at)
-    assert "Nothing is cut here" in html_of(at)
-
-
 @pytest.mark.parametrize(
     ("page", "tab", "charts"),
     [

@@ -19,8 +19,7 @@ from engine.classifiers.images.side_by_side import grad_cam, last_fine_layer, oc
 from engine.cli import main
 from engine.core.errors import RequestError
 from engine.models.load_image_classifier import fresh_classifier
-from engine.report.charts.panel import Choice
-from engine.report.charts.where_it_looks import ABOUT, overlays, where_it_looks
+from engine.report.charts.where_it_looks import ABOUT, overlays
 from engine.report.palette import theme
 from engine.store.runs import Run
 from engine.tracks.image_classifiers.run import run_image_audit
@@ -142,13 +141,6 @@ def test_the_layer_is_the_last_fine_one_where_all_paths_have_met(arch, size, lay
 def test_a_model_without_fine_layers_is_told_to_ask_for_occlusion():
     with pytest.raises(RequestError, match="Ask for occlusion"):
         last_fine_layer(Corner(), torch.zeros(1, 3, 32, 32))
-
-
-def test_grad_cam_is_asked_for(run, ask):
-    answer = ask(image=run.table("thumbs")["image_id"].iat[0], way="grad-cam")
-    assert answer["dense"]["layer"] and np.shape(answer["dense"]["map"]) == (4, 4)
-    panel = where_it_looks(answer, Choice("random", "male", 2.0))
-    assert answer["dense"]["layer"] in panel.caveat and len(panel.table) == 16
 
 
 @pytest.mark.parametrize(

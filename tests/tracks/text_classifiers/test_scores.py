@@ -74,13 +74,6 @@ def plain(name: str):
 
 
 @EACH
-def test_a_method_says_what_it_is(name):
-    method = head_importances()[name]
-    assert set(method.not_in_key) <= {setting.name for setting in method.settings}
-    assert not (method.draws and method.reads_texts)
-
-
-@EACH
 def test_a_number_for_every_head_of_every_text(name):
     found, method = plain(name), head_importance(name)
     n = len(TEXTS) if method.reads_texts else 1
