@@ -30,7 +30,6 @@ from tests.tracks.fair_training.made_up_run import make_run
 
 STR = Choice("bifp-str", "gender", 0.672, None, "accuracy")
 UNS = Choice("bifp-uns", "gender", 0.672, None, "accuracy")
-PF = Choice("pf", "gender", 0.672, None, "accuracy")
 TUNED = Choice("dense-fair", "gender", 0.0, None, "accuracy")
 DENSE = Choice("dense", "gender", 0.0, None, "accuracy")
 FEW = {"methods": ("bifp-str", "pf", "snip", "dense-tuned"), "sparsities": (0.488,), "images": 160}

@@ -37,7 +37,6 @@ def at(method: str, level: float = 0.5, axis: str = "length") -> Choice:
 
 ISP = at("isp:conductance")
 ONCE = at("once:conductance")
-DENSE = at("dense", 0.0)
 ALL_SCORES = ("conductance", "michel", "magnitude", "random")
 
 
