@@ -9,12 +9,9 @@ import pytest
 from engine.audit.jobs import check
 from engine.audit.request import Growth
 from engine.core.errors import RequestError
-from engine.report.charts import lookup
-from engine.report.charts.panel import Choice
 from engine.resident.asks import answer_here
 from engine.store.runs import Run, Store
 from engine.surgery.named import filter_units, widths_of, written_filters
-from engine.tracks.image_classifiers.panels.bench import rows
 from engine.tracks.image_classifiers.run import grow, run_image_audit
 from tests.pages.checks import assert_calm, html_of, opened, use_store, words_of
 from tests.tracks.image_classifiers.worlds import image_request
@@ -80,15 +77,6 @@ def test_filters_are_named_by_layer_and_ranges_and_read_back(run):
     ):
         with pytest.raises(RequestError, match=words):
             filter_units(run, wrong)
-
-
-def test_layers_are_ordered_by_the_chosen_methods_scores(run):
-    method, total = run.meta["request"]["methods"][0], int(run.meta["model"]["n_filters"])
-    found = rows(
-        run, Choice(method, run.meta["request"]["axes"][0], lookup.levels(run, method, "")[-1])
-    )
-    assert sorted(unit for row in found for unit in row.units) == list(range(total))
-    assert [(row.name, len(row.units)) for row in found] == list(widths_of(run))
 
 
 def test_a_level_between_those_that_were_trained_is_refused(run, store):

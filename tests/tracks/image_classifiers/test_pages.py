@@ -39,19 +39,14 @@ def of_heads(tmp_path_factory):
 @pytest.mark.parametrize(
     ("page", "tab"),
     [
-        (page, "")
-        for page in (
-            "summary",
-            "bench",
-            "trade_off",
-            "examples",
-            "measured",
-            "export",
-            "present",
-            "picture",
-        )
-    ]
-    + [("filters", tab) for tab in ("who_pays", "layers", "scores", "speed")],
+        *(("filters", tab) for tab in ("who_pays", "layers", "scores", "speed")),
+        ("summary", ""),
+        ("bench", ""),
+        *(
+            pytest.param(page, "", marks=pytest.mark.slow)
+            for page in ("trade_off", "examples", "measured", "export", "present", "picture")
+        ),
+    ],
 )
 def test_units_of_a_vision_transformer_are_called_heads(of_heads, monkeypatch, page, tab):
     use_store(of_heads, monkeypatch)

@@ -18,14 +18,9 @@ from engine.surgery.record import read_mask
 from engine.tracks.text_classifiers.growing import grow, known
 from engine.tracks.text_classifiers.run import run_text_audit
 from tests.pages.checks import assert_calm, html_of, measured_by, opened, use_store, words_of
-from tests.tracks.text_classifiers.worlds import text_request, text_world
+from tests.tracks.text_classifiers.worlds import text_request
 
 METHODS = ("once:magnitude", "one-shot-isp:random")
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    return text_world(tmp_path_factory.mktemp("world"))
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +100,7 @@ def test_heads_are_switched_on_the_page_predicted_and_measured_in_two_steps(
     )
 
 
+@pytest.mark.slow
 def test_without_random_masks_nothing_is_predicted_and_that_is_said(world, tmp_path, monkeypatch):
     request = text_request(
         world, methods=("one-shot-isp:random",), sparsities=(0.25,), trials=1, leave_one_out=False

@@ -269,18 +269,6 @@ def test_importance_without_pretrained_weights(store):
     assert importance.importance_scatter(run, ISP).figure is None
 
 
-def test_one_head_in_numbers(run):
-    table = importance.head_numbers(run, 5)
-    assert set(table["weights"]) == {"pre-trained", "fine-tuned"} and {
-        "all",
-        "short",
-        "long",
-    } == set(table["subgroup"])
-    assert table["rank"].between(1, 16).all()
-    with pytest.raises(RequestError, match="0 to 15"):
-        importance.head_numbers(run, 16)
-
-
 def test_iterations_that_were_not_measured_are_said(run, tmp_path):
     assert "scores once and cuts 3 times" in survival.iterations(run, ONCE).said
 

@@ -5,20 +5,13 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 
-import pytest
-
 from engine.audit.fields import fields_of
 from engine.tracks.text_classifiers import words
 from engine.tracks.text_classifiers.request import TextRequest, disk_faults, validate_text
 from engine.tracks.text_classifiers.scores.base import head_importances
 from tests.builders import faults_of
 from tests.tiny import build, folder_of
-from tests.tracks.text_classifiers.worlds import text_request, text_world
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    return text_world(tmp_path_factory.mktemp("world"))
+from tests.tracks.text_classifiers.worlds import text_request
 
 
 def told_of(request: TextRequest) -> dict[str, str]:

@@ -28,7 +28,7 @@ from engine.tracks.text_classifiers.run import context_of, importance_only, run_
 from tests.classifiers.whole_runs import COLUMNS as SHARED
 from tests.classifiers.whole_runs import WholeRun, models_of, rewritten
 from tests.classifiers.worlds import stop_after
-from tests.tracks.text_classifiers.worlds import METHODS, colour_csv, text_request, text_world
+from tests.tracks.text_classifiers.worlds import METHODS, colour_csv, text_request
 
 COLUMNS = {
     "variants": (
@@ -67,11 +67,6 @@ COLUMNS = {
         "base score other sparsity axis metric group value low high p q n n_trials verdict"
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    return text_world(tmp_path_factory.mktemp("world"))
 
 
 @pytest.fixture(scope="module")
