@@ -64,9 +64,6 @@ def test_weights_and_models_without_a_cut(fair):
     assert (
         "This method cuts nothing" in words_of(at) and [item.key for item in at.select_slider] == []
     )
-    summary = opened("summary", run=FAIR_RUN, method="Tuned dense with λ")
-    assert_calm(summary)
-    assert "without a cut (tuned dense with λ)" in html_of(summary)
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from tests.classifiers.worlds import (
     lively,
     some_batches,
     some_targets,
-    stop_after,
     tiny,
 )
 
@@ -134,16 +133,6 @@ def test_a_method_that_does_not_train_leaves_its_copy_alone_and_no_hooks_stay(na
         one._forward_hooks or one._forward_pre_hooks for one in classifier.model.modules()
     )
     assert not classifier.model.training
-
-
-@EACH
-def test_a_method_that_works_long_can_be_stopped(name):
-    from engine.core.errors import Cancelled
-
-    method = filter_methods()[name]
-    if method.looks_at_images:
-        with pytest.raises(Cancelled):
-            list(method.choose(job(method, check=stop_after(2))))
 
 
 @EACH
