@@ -16,7 +16,7 @@ from engine.report.charts import filter_layers, lookup, pareto
 from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of, tracks
 from engine.report.verdict import verdict
-from engine.store.runs import Run, Store
+from engine.store.runs import Run
 from engine.surgery.record import read_filter_mask
 from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.methods.base import fair_methods
@@ -32,20 +32,11 @@ STR = Choice("bifp-str", "gender", 0.672, None, "accuracy")
 UNS = Choice("bifp-uns", "gender", 0.672, None, "accuracy")
 TUNED = Choice("dense-fair", "gender", 0.0, None, "accuracy")
 DENSE = Choice("dense", "gender", 0.0, None, "accuracy")
-FEW = {"methods": ("bifp-str", "pf", "snip", "dense-tuned"), "sparsities": (0.488,), "images": 160}
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory) -> Store:
-    folder = tmp_path_factory.mktemp("store")
-    make_run(folder, "plain")
-    make_run(folder, "few", **FEW, tradeoff=False, surface=False, weights=False, seeds=1)
-    return Store(folder)
-
-
-@pytest.fixture(scope="module")
-def run(store) -> Run:
-    return store.open("plain")
+def run(tmp_path_factory) -> Run:
+    return make_run(tmp_path_factory.mktemp("store"), "plain")
 
 
 def test_every_method_has_words_and_a_look_of_its_own():
@@ -119,11 +110,7 @@ def test_equal_accuracy_is_told_from_bought_fairness(run, tmp_path):
     assert "than that of P&F, but at a clearly lower accuracy" in answer
 
 
-def test_the_trade_off_is_drawn_where_it_was_asked_for(run, store):
-    few = Choice("bifp-str", "gender", 0.488, None, "accuracy")
-    none = tradeoff.tradeoff(store.open("few"), few)
-    assert none.whole() is None and "no sweep over λ" in none.said
-    assert not tradeoff.has_tradeoff(store.open("few"), STR)
+def test_the_trade_off_by_degradation_shows_no_areas(run):
     other = tradeoff.tradeoff(run, Choice("bifp-str", "gender", 0.672, None, "degradation"))
     assert "degradation gap" in other.said and len(other.parts) == 1, (
         "areas are of the accuracy gap"
@@ -178,11 +165,15 @@ def test_seeds_of_any_number_stay_within_their_row(run, tmp_path):
     assert len(places) > 10 and all(abs(y - round(y)) <= 0.31 for y in places)
 
 
-def test_what_was_not_trained_or_asked_for_is_not_drawn(run, store):
+def test_what_was_not_trained_or_asked_for_is_not_drawn(run, tmp_path):
     assert training_curves.training(run, DENSE).whole() is None
-    for make in (surface.surface, surface.path):
-        none = make(store.open("few"), Choice("bifp-str", "gender", 0.488, None, "accuracy"))
-        assert none.whole() is None and "New audit" in none.said
+    for table, make, said in (
+        ("tradeoff", tradeoff.tradeoff, "no sweep over λ"),
+        ("surface", surface.surface, "New audit"),
+        ("path", surface.path, "New audit"),
+    ):
+        none = make(changed(run, tmp_path / table, table, None), STR)
+        assert none.whole() is None and said in none.said
     shown = surface.surface(run, STR, show="gap").figure.data[0]
     assert shown.colorbar.title.text == "accuracy gap"
 

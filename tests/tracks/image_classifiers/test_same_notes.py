@@ -19,7 +19,6 @@ from engine.models.load_image_classifier import load_classifier
 from engine.report import bundle
 from engine.resident.asks import answer_here
 from engine.resident.warm import Warm
-from engine.store.runs import Store
 from engine.surgery.filters.replay import load_cut_classifier
 from engine.tracks.image_classifiers.run import run_image_audit
 from engine.tracks.image_classifiers.summary import evaluate
@@ -81,11 +80,6 @@ def run(store, pictures, model):
         ),
         store,
     )
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return Store(tmp_path_factory.mktemp("store"))
 
 
 SAID = (

@@ -31,8 +31,13 @@ def test_the_run_follows_the_content_and_not_the_name(world, tmp_path):
     shutil.copytree(world, tmp_path / "moved")
     moved = text_request(tmp_path / "moved")
     assert validate_text(moved).run_id == validate_text(text_request(world)).run_id
+    found = [validate_text(moved).run_id]
+    for name in ("model/config.json", "model/pretrained/tokenizer.json"):
+        path = tmp_path / "moved" / name
+        path.write_text(path.read_text() + "\n")
+        found.append(validate_text(moved).run_id)
     build("bert", tmp_path / "moved" / "model" / "pretrained", seed=5)
-    assert validate_text(moved).run_id != validate_text(text_request(world)).run_id
+    assert len({*found, validate_text(moved).run_id}) == 4, "configuration, tokenizer, weights"
 
 
 def test_procedures_that_train_need_the_weights_before_fine_tuning(world, tmp_path):
@@ -96,18 +101,6 @@ def test_more_weights_than_a_run_can_keep_are_said_before_the_work(world, monkey
         "weights of 7 models are about 0.0 GB" in found["keep_weights"]
     )  # 2 sparsities x 3 procedures + the full one
     assert validate_text(text_request(world, keep_weights="none")).retune
-
-
-def test_the_run_follows_configuration_and_tokenizer_too(world, tmp_path):
-    shutil.copytree(world, tmp_path / "w")
-    mine = text_request(tmp_path / "w")
-    before = validate_text(mine).run_id
-    for name in ("model/config.json", "model/pretrained/tokenizer.json"):
-        path = tmp_path / "w" / name
-        path.write_text(path.read_text() + "\n")
-        after = validate_text(mine).run_id
-        assert after != before, name
-        before = after
 
 
 def test_a_model_without_a_head_cannot_be_taken_as_it_is(world, tmp_path):
