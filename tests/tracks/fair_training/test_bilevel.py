@@ -91,7 +91,7 @@ MASKS = {
     [(0, (0.0, 0.0)), (0, (0.3, 0.3)), (1, (0.0, 0.0)), (1, (0.3, 0.0)), (1, (0.0, 0.3))],
     ids=["loss", "loss and gap", "data", "no w", "no m"],
 )
-@pytest.mark.parametrize("rho", [0.02, 0.1, 1.0])
+@pytest.mark.parametrize("rho", [0.02, 0.1])
 @pytest.mark.parametrize("mask", MASKS)
 def test_the_implicit_gradient_is_that_of_finite_differences(mask, rho, seed, strengths):
     """The bar is a relative error of 1e-3; what is left here is that of the differences themselves.

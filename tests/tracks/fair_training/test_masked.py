@@ -17,7 +17,6 @@ from engine.tracks.fair_training.training.masked import (
     kept_of,
     masked_filters_of,
     masked_weights_of,
-    unmasked,
 )
 from engine.tracks.fair_training.training.trainer import ALMOST
 from tests.classifiers.worlds import (
@@ -78,47 +77,6 @@ def test_masked_parameters_are_gates_are_really_cut(name):
     assert set(masked) == {part.name for part in held.parts} and held.total == graph.total
     assert same(before, state(model)) and hooks_of(model) == 0
     assert (held.bare is not None) == (name == "resnet56")
-
-
-@pytest.mark.parametrize("name", [SMALL, "resnet20", "mobilenet_v2"])
-def test_masked_equals_gates_while_training_too(name):
-    """Batch norm then takes its numbers from the batch; running statistics move alike."""
-    one, two = small(name), small(name)
-    graph = filter_graph(one)
-    keep = torch.as_tensor(some_mask(graph)).double()
-    images = some_images(one, 4)
-    for model in (one.model, two.model):
-        model.double().train()
-        for module in model.modules():
-            if isinstance(module, torch.nn.Dropout):
-                module.p = 0.0
-    with torch.no_grad():
-        found, _ = masked_filters_of(one.model, graph).forward(images, keep)
-        with gated(two.model, graph, keep):
-            other = two.model(images)
-    assert torch.allclose(found, other, rtol=1e-9, atol=1e-9)
-    for name, value in state(one.model).items():
-        assert torch.allclose(value, state(two.model)[name], rtol=1e-9, atol=1e-9), name
-
-
-def test_no_mask_is_the_model_itself():
-    whole = tiny()
-    images = whole.prepared(some_pixels(3, 8))
-    for held in (
-        masked_filters_of(whole.model, filter_graph(whole)),
-        masked_weights_of(whole.model),
-    ):
-        with torch.no_grad():
-            found, masked = held.forward(images, None)
-            assert torch.equal(found, whole.model(images)) and masked == {}
-            ones, _ = held.forward(images, torch.ones(held.total))
-            assert torch.equal(found, ones)
-            with held.baked(None) as model:
-                assert torch.equal(model(images), found)
-    nothing = unmasked(whole.model)
-    assert nothing.total == 0 and nothing.flat().shape == (0,)
-    with torch.no_grad():
-        assert torch.equal(nothing.forward(images, torch.zeros(0))[0], found)
 
 
 @pytest.mark.parametrize("name", [SMALL, "vgg16", "mobilenet_v2"])

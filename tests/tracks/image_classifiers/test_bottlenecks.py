@@ -113,18 +113,6 @@ def test_a_filter_nobody_listens_to_is_closed():
     )
 
 
-def test_the_model_is_left_as_it_was():
-    classifier = tiny()
-    before = {name: value.clone() for name, value in classifier.model.state_dict().items()}
-    learned(classifier, iterations=12)
-    after = classifier.model.state_dict()
-    assert all(
-        torch.equal(before[name], after[name]) for name in before
-    )  # batch norm's statistics too
-    assert hooks_of(classifier.model) == 0 and not classifier.model.training
-    assert all(one.grad is None and not one.requires_grad for one in classifier.model.parameters())
-
-
 def test_a_loss_that_is_no_number_names_the_iteration_and_leaves_no_hooks():
     classifier, held = tiny(), some_targets(N)
 
