@@ -23,6 +23,7 @@ from engine.classifiers.tables import differences_table, over_repeats, variant_r
 from engine.core.types import FilterMask, rng
 from engine.stats.pareto import front
 from engine.store.runs import Run, Store, where
+from engine.tracks.fair_training.methods.base import fair_method
 from engine.tracks.fair_training.request import FairRequest
 from tests.builders import hash_of, options_of, shared
 from tests.classifiers.made_up_images import (
@@ -40,56 +41,25 @@ from tests.classifiers.made_up_images import (
 
 SPARSITIES = (0.488, 0.672, 0.832)
 STRENGTHS = (0.25, 1.0, 4.0)
-UNITS = {
-    "bifp-str": "filters",
-    "bifp-uns": "weights",
-    "snip": "weights",
-    "fpgm": "filters",
-    "lottery": "weights",
-    "pf": "filters",
-    "pf-random": "filters",
-    "fp": "filters",
-    "dense-tuned": "none",
-    "dense-fair": "none",
-    "bifp-str-no-m": "filters",
-    "bifp-str-no-w": "filters",
-    "bifp-str-no-both": "filters",
+PAYS = {
+    "bifp-str": (0.5, 0.5),
+    "bifp-uns": (0.35, 0.5),
+    "snip": (0.8, 1.9),
+    "fpgm": (0.6, 1.7),
+    "lottery": (0.35, 1.6),
+    "pf": (0.75, 0.9),
+    "pf-random": (1.2, 1.3),
+    "fp": (0.8, 1.2),
+    "dense-tuned": (0.0, 0.4),
+    "dense-fair": (0.1, 0.1),
+    "bifp-str-no-m": (0.6, 0.8),
+    "bifp-str-no-w": (0.5, 1.1),
+    "bifp-str-no-both": (0.45, 1.8),
 }
+"""What a method costs of accuracy, and what it harms men."""
+UNITS = {name: fair_method(name).units for name in PAYS}
 MAIN = tuple(name for name in UNITS if "-no-" not in name)
 ABLATIONS = ("bifp-str-no-m", "bifp-str-no-w", "bifp-str-no-both")
-DENSE_ONLY = ("dense-tuned", "dense-fair")
-PLAIN = {"snip", "fpgm", "lottery", "dense-tuned", "bifp-str-no-both"}
-"""Methods in which λ does nothing."""
-COST = {
-    "bifp-str": 0.5,
-    "bifp-uns": 0.35,
-    "snip": 0.8,
-    "fpgm": 0.6,
-    "lottery": 0.35,
-    "pf": 0.75,
-    "pf-random": 1.2,
-    "fp": 0.8,
-    "dense-tuned": 0.0,
-    "dense-fair": 0.1,
-    "bifp-str-no-m": 0.6,
-    "bifp-str-no-w": 0.5,
-    "bifp-str-no-both": 0.45,
-}
-HARM = {
-    "bifp-str": 0.5,
-    "bifp-uns": 0.5,
-    "snip": 1.9,
-    "fpgm": 1.7,
-    "lottery": 1.6,
-    "pf": 0.9,
-    "pf-random": 1.3,
-    "fp": 1.2,
-    "dense-tuned": 0.4,
-    "dense-fair": 0.1,
-    "bifp-str-no-m": 0.8,
-    "bifp-str-no-w": 1.1,
-    "bifp-str-no-both": 1.8,
-}
 WEIGHTS = tuple(
     9 * width * before for (_, width), before in zip(WIDTHS, (3, 8, 8, 16, 16, 32), strict=True)
 )
@@ -107,17 +77,15 @@ FEW = {
 def make_run(folder: Path | str, run_id: str = "fair-run", **options: Any) -> Run:
     """Write the made-up run below the store `folder` and return it.
 
-    Options: methods (MAIN and ABLATIONS); helps (True; False: the fairness term changes nothing);
-    tradeoff and surface (True); images (300) and seeds (3); sparsities; weights (the table of kept
-    weights); digest (of the images); created (ISO time); title; stream. Numbers are computed once
-    per process for the same options, whatever title, time and digest.
+    Options: methods (MAIN and ABLATIONS); tradeoff and surface (True); images (300) and seeds (3);
+    sparsities; weights (the table of kept weights); created (ISO time); title; stream. Numbers are
+    computed once per process for the same options, whatever title and time.
     """
     title = "Synthetic fair training (made-up numbers, for tests)"
     every, computed = options_of(
         options,
-        {"title": title, "created": "2026-03-01T12:00:00+00:00", "digest": None},
+        {"title": title, "created": "2026-03-01T12:00:00+00:00"},
         methods=(*MAIN, *ABLATIONS),
-        helps=True,
         tradeoff=True,
         surface=True,
         images=300,
@@ -139,9 +107,9 @@ def _computed(
     """World, notes and tables of the run with these options."""
     world = draw_image_world(dict(options))
     places = [
-        (method, 0.0 if method in DENSE_ONLY else sparsity, _strength(method), "sparsity")
+        (method, sparsity, _strength(method), "sparsity")
         for method in world.options["methods"]
-        for sparsity in ((0.0,) if method in DENSE_ONLY else world.options["sparsities"])
+        for sparsity in ((0.0,) if UNITS[method] == "none" else world.options["sparsities"])
     ]
     if world.options["tradeoff"]:
         places += [
@@ -192,7 +160,7 @@ def variant_id(method: str, sparsity: float, strength: float, role: str = "spars
 
 
 def _strength(method: str) -> float:
-    return 0.0 if method in PLAIN else 1.0
+    return float(fair_method(method).fair)
 
 
 def _answers(world: ImageWorld, model: tuple[Any, ...]) -> np.ndarray:
@@ -201,9 +169,10 @@ def _answers(world: ImageWorld, model: tuple[Any, ...]) -> np.ndarray:
     labels = world.images["label"].to_numpy()
     male = (world.images[world.axes[0]] == "male").to_numpy()
     draw = rng("synthetic fair answers", world.options["stream"], method, sparsity, strength, seed)
-    cut = COST.get(method, 0.0) * sparsity**2 * 1.2
-    kept = strength / (1 + strength) * world.options["helps"]
-    harm = 0.75 * HARM.get(method, 0.55) * (0.25 + sparsity) * (1.2 - kept if strength else 1.0)
+    costs, harms = PAYS.get(method, (0.0, 0.55))
+    cut = costs * sparsity**2 * 1.2
+    kept = strength / (1 + strength)
+    harm = 0.75 * harms * (0.25 + sparsity) * (1.2 - kept if strength else 1.0)
     lost = cut + 0.06 * strength + harm * male
     margin = (
         world.ease
@@ -346,6 +315,7 @@ def _curves(arms: list[MadeArm]) -> pd.DataFrame:
     parts = []
     for arm in arms:
         method, sparsity, strength, _ = arm.place
+        costs, harms = PAYS[method]
         for name, model in arm.models():
             draw = rng("synthetic fair curve", *model)
             names = phases.get(method, ("plain",))
@@ -356,13 +326,13 @@ def _curves(arms: list[MadeArm]) -> pd.DataFrame:
             slow = 60 if method.startswith("bifp") else 160
             gap = (
                 0.05
-                + HARM[method] * 0.08
+                + harms * 0.08
                 + 0.14 * np.exp(-steps / slow)
                 + 0.008 * draw.normal(size=len(steps))
             )
             accuracy = (
                 0.86
-                - 0.05 * COST[method]
+                - 0.05 * costs
                 - 0.3 * np.exp(-steps / 90)
                 + 0.008 * draw.normal(size=len(steps))
             )
@@ -581,5 +551,4 @@ def _meta(world: ImageWorld, groups: pd.DataFrame, notes: tuple[str, ...]) -> di
         "fair_axis": world.axes[0],
         "group_shares": {"male": male, "non-male": 1 - male},
     }
-    data |= {"digest": options["digest"]} if options["digest"] else {}
     return made_up_meta(world, groups, notes, request, {}, data, targets=TARGETS)

@@ -91,7 +91,7 @@ MASKS = {
     [(0, (0.0, 0.0)), (0, (0.3, 0.3)), (1, (0.0, 0.0)), (1, (0.3, 0.0)), (1, (0.0, 0.3))],
     ids=["loss", "loss and gap", "data", "no w", "no m"],
 )
-@pytest.mark.parametrize("rho", [0.02, 0.1, 1.0])
+@pytest.mark.parametrize("rho", [0.02, 0.1])
 @pytest.mark.parametrize("mask", MASKS)
 def test_the_implicit_gradient_is_that_of_finite_differences(mask, rho, seed, strengths):
     """The bar is a relative error of 1e-3; what is left here is that of the differences themselves.
@@ -120,19 +120,6 @@ def test_without_curvature_the_closed_form_is_the_gradient(mask, rho):
     assert torch.allclose(found, exact(loss, theta, m, rho))
 
 
-@pytest.mark.parametrize("mask", MASKS)
-def test_the_printed_form_differs_by_one_minus_m_times_g_squared_over_rho(mask):
-    """Nothing where m is 1; where m is 0 the derivative is 0 and the printed form -g^2 / rho."""
-    loss, m, rho = Linear(), MASKS[mask], 0.5
-    theta = solve(loss, m, rho)
-    derived, published = (
-        closed_form(theta, loss.c, m, rho, form) for form in ("derived", "published")
-    )
-    assert torch.allclose(published - derived, -(1 - m) * loss.c**2 / rho)
-    assert torch.allclose(published[m == 1], derived[m == 1])
-    assert (derived[m == 0] == 0).all() and (published[m == 0] < 0).all()
-
-
 def test_the_three_forms_by_hand():
     theta, g, m = (torch.tensor([one], dtype=D) for one in (2.0, 3.0, 0.5))
     found = {form: closed_form(theta, g, m, 4.0, form).item() for form in FORMS}
@@ -143,32 +130,3 @@ def test_the_three_forms_by_hand():
     assert found["cross"] == (2 + 0.5 / 4) * 3 and found["derived"] == one, (
         "only the cross form reads the lower level"
     )
-
-
-@pytest.mark.parametrize("mask", MASKS)
-def test_where_the_lower_level_is_solved_the_closed_form_is_twice_the_first_order(mask):
-    """Then m g = -rho theta, whatever the loss: the closed form says nothing new about the
-    direction there."""
-    loss, m, rho = Logistic(strength=0.3), MASKS[mask], 0.1
-    theta = solve(loss, m, rho)
-    g = gradient(loss, m * theta)
-    derived, first = (closed_form(theta, g, m, rho, form) for form in ("derived", "none"))
-    assert torch.allclose(derived, 2 * first, atol=1e-12)
-    assert (derived <= 1e-12).all()
-
-
-def test_how_often_the_closed_form_points_the_same_way_as_the_gradient():
-    """30 curved problems with correlated features, soft masks: the sign agrees nearly everywhere,
-    the size is too large, for the curvature that the closed form leaves out holds the weights back.
-    """
-    same, sizes = [], []
-    for seed in range(30):
-        loss = Logistic(seed, correlated=0.5)
-        m = torch.rand(FEATURES, generator=torch.Generator().manual_seed(seed), dtype=D)
-        theta = solve(loss, m, 0.1)
-        derived = closed_form(theta, gradient(loss, m * theta), m, 0.1)
-        truth = exact(loss, theta, m, 0.1)
-        same.append((derived.sign() == truth.sign()).double().mean())
-        sizes.append(derived.norm() / truth.norm())
-    assert torch.stack(same).mean() > 0.9
-    assert 1.2 < torch.stack(sizes).median() < 2.0

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import pytest
 
+from engine.audit.jobs import _prepare, job_id_of
 from engine.cli import parser
 from engine.cli.audit import request_of_words
 from engine.core.errors import RequestError
+from engine.store.runs import Store
 from engine.tracks.fair_training.request import FairRequest, shares_of
+from tests.tracks.fair_training.worlds import fair_request
 
 
 def asked(*words: str) -> FairRequest:
@@ -60,10 +63,6 @@ def test_steps_that_cut_nothing_or_everything_are_faults():
     ],
 )
 def test_a_job_whose_request_is_damaged_is_a_wrong_request(text, tmp_path):
-    from engine.audit.jobs import _prepare, job_id_of
-    from engine.store.runs import Store
-    from tests.tracks.fair_training.worlds import fair_request
-
     job = job_id_of(fair_request())
     (_prepare(Store(tmp_path), job, fair_request()) / "request.json").write_text(text)
     with pytest.raises(RequestError, match="request"):
@@ -71,9 +70,6 @@ def test_a_job_whose_request_is_damaged_is_a_wrong_request(text, tmp_path):
 
 
 def test_a_job_of_another_track_is_not_resumed_here(tmp_path):
-    from engine.audit.jobs import _prepare, job_id_of
-    from engine.store.runs import Store
-
     other = pytest.importorskip("tests.tracks.image_classifiers.worlds").image_request()
     job = job_id_of(other)
     _prepare(Store(tmp_path), job, other)

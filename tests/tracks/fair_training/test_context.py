@@ -22,20 +22,27 @@ TRAINED = {
 }
 
 
-@pytest.fixture(scope="module")
-def request_():
-    return fair_request(methods=tuple(TRAINED))
+REQUEST = fair_request(methods=tuple(TRAINED))
+EVERYTHING = (
+    {"tolerance": 0.1},
+    {"notion": "degradation"},
+    {"iterations": 7},
+    {"check_every": 2},
+    {"recipe": {"batch": 8}},
+    {"tune_on": "validation"},
+    {"axes": ("male",)},
+    {"first_seed": 1},
+    {"mirror": False},
+    {"max_images": 100},
+)
+"""Changes of how fairness is told, and of how models are trained and looked at."""
+NOTHING = {"strength": 2.0, "fair_gap": 0.2, "within": 0.1, "keep_weights": "all", "seeds": 5}
+"""λ is in the shard itself."""
 
 
 @pytest.fixture(scope="module")
-def context(request_):
-    return fair_context(request_)
-
-
-def changed(context, request_, **changes) -> set[str]:
-    """Methods whose training is another one when the request changes so."""
-    other = fair_context(replace(request_, **changes))
-    return {name for name, shard in TRAINED.items() if context.key(shard) != other.key(shard)}
+def context():
+    return fair_context(REQUEST)
 
 
 def test_every_image_has_the_code_of_its_group(context):
@@ -155,56 +162,21 @@ def test_the_dense_model_is_measured_under_the_keys_of_an_audit_of_filters():
 
 
 @pytest.mark.parametrize(
-    "change", [{"strength": 2.0}, {"tolerance": 0.1}, {"notion": "degradation"}], ids=str
-)
-def test_no_training_depends_on_the_requests_strength_and_every_curve_on_what_fairness_is(
-    context, request_, change
-):
-    """λ is in the shard itself; of the request's λ no key depends. The surrogate in every curve
-    depends on the rest."""
-    assert changed(context, request_, **change) == (set() if "strength" in change else set(TRAINED))
-
-
-@pytest.mark.parametrize(
-    "change",
+    ("change", "methods"),
     [
-        {"iterations": 7},
-        {"check_every": 2},
-        {"recipe": {"batch": 8}},
-        {"tune_on": "validation"},
-        {"axes": ("male",)},
-        {"first_seed": 1},
-        {"mirror": False},
-        {"max_images": 100},
+        *((one, tuple(TRAINED)) for one in EVERYTHING),
+        (NOTHING | {"surface": True, "title": "x"}, ()),
+        ({"method_settings": {**REQUEST.method_settings, "snip": {"batches": 3}}}, ("snip",)),
+        # a default said aloud is the default
+        ({"method_settings": {**REQUEST.method_settings, "bifp-str": {"rho": 1.0}}}, ()),
+        ({"sparsities": (0.5, 0.7)}, ("lottery",)),  # a descent depends on all of them
     ],
     ids=str,
 )
-def test_every_training_depends_on_how_it_is_trained_and_looked_at(context, request_, change):
-    assert changed(context, request_, **change) == set(TRAINED)
-
-
-def test_settings_of_one_method_do_not_touch_another(context, request_):
-    own = request_.method_settings
-    other = {**own, "snip": {"batches": 3}}
-    assert changed(context, request_, method_settings=other) == {"snip"}
-    usual = {**own, "bifp-str": {"rho": 1.0}}  # a default said aloud is the default
-    assert changed(context, request_, method_settings=usual) == set()
-
-
-def test_a_descent_depends_on_all_its_sparsities_and_the_others_do_not(context, request_):
-    assert changed(context, request_, sparsities=(0.5, 0.7)) == {"lottery"}
-
-
-def test_what_does_not_matter_is_not_in_the_key(context, request_):
-    matters_not = {
-        "fair_gap": 0.2,
-        "within": 0.1,
-        "keep_weights": "all",
-        "seeds": 5,
-        "surface": True,
-        "title": "x",
-    }
-    assert changed(context, request_, **matters_not) == set()
+def test_a_training_is_another_one_where_its_request_says_so(context, change, methods):
+    other = fair_context(replace(REQUEST, **change))
+    found = [name for name, shard in TRAINED.items() if context.key(shard) != other.key(shard)]
+    assert tuple(found) == methods
 
 
 def test_a_measurement_is_told_in_words(context):

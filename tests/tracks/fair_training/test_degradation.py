@@ -190,12 +190,6 @@ def test_an_axis_with_one_group_that_may_be_compared_has_no_gap_but_a_word():
     )
 
 
-def test_the_dense_model_has_no_rows():
-    measure = measure_of(images_of(LABELS, side=SIDE), answers_of(LABELS, right(u=3)))
-    found = degradation_gaps(measure.dense_arm, "dense")
-    assert len(found) == 0 and tuple(found) == RESULTS
-
-
 def test_the_interval_covers():
     """40 worlds in which u loses .3 more than v: the interval holds it about as often as it
     says."""

@@ -10,19 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.core.errors import RequestError
-from engine.report.charts import lookup
-from engine.report.charts.panel import Choice
 from engine.store.runs import Run, Store, where
-from engine.tracks.fair_training import words as own
-from engine.tracks.fair_training.panels.differences import widths
-from engine.tracks.fair_training.request import FairRequest, validate_fair
+from engine.tracks.fair_training.request import FairRequest
 from engine.tracks.fair_training.run import run_fair_audit
 from engine.tracks.fair_training.summary import recomputed
 from tests.tracks.fair_training.worlds import fair_request
 
 DRAWS, SEEDS = 2, 2
-ALONE = "as bifp-str kept, which is not trained here"
 REQUEST = fair_request(
     methods=("bifp-str", "bifp-widths-random", "bifp-widths-fpgm", "pf"),
     equal="FLOPs",
@@ -31,9 +25,6 @@ REQUEST = fair_request(
     train=None,
     model="demo-resnet",
     keep_weights="none",
-    tradeoff_strengths=(0.5,),
-    tradeoff_methods=("bifp-str", "pf"),
-    tradeoff_sparsity=0.5,
 )
 
 
@@ -93,50 +84,6 @@ def test_it_verifies_and_notices_a_cut_that_costs_more(run, tmp_path):
 
     wrong = [check["what"] for check in recomputed(Copy()) if not check["ok"]]
     assert len(wrong) == 1 and "FLOPs" in wrong[0]
-
-
-def test_the_areas_are_compared_seed_by_seed(run):
-    table = run.table("hypervolume").set_index("method")
-    row = table.loc["pf"]
-    assert row["base"] == "bifp-str" and table.loc["bifp-str", "base"] == ""
-    assert row["difference"] == pytest.approx(row["value"] - table.loc["bifp-str", "value"])
-    assert row["difference_low"] <= row["difference"] <= row["difference_high"]
-
-
-def test_the_panel_says_what_was_found(run):
-    choice = Choice(axis="skin", method="bifp-str", level=0.5)
-    panel = widths(run, choice)
-    assert "random" in panel.said and len(panel.parts) >= 2
-    assert "FPGM" in panel.said and "equal" in panel.caveat
-    assert lookup.frame(run, "arm_differences")["method"].nunique() == 3
-
-
-def test_an_audit_without_controls_says_that_it_has_none(run):
-    class Older:
-        id, path, meta = run.id, run.path, {**run.meta}
-
-        def has(self, name: str) -> bool:
-            return False
-
-    assert widths(Older(), Choice(axis="skin", method="pf", level=0.5)).said == own.NO_CONTROLS
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"methods": ("pf", "bifp-widths-random")}, ALONE),
-        (
-            {"tradeoff_strengths": (1.0,), "tradeoff_methods": ("bifp-widths-fpgm",)},
-            ALONE,
-        ),
-        ({"equal": "FLOPs", "sparsities": (0.9999,)}, "out of reach for FLOPs"),
-        ({"equal": "weights"}, "equal"),
-    ],
-    ids=["controls alone", "controls of the sweep alone", "too many FLOPs", "no such budget"],
-)
-def test_what_cannot_be_is_refused(changes: dict[str, Any], said: str):
-    with pytest.raises(RequestError, match=said):
-        validate_fair(fair_request(**changes))
 
 
 def test_equal_flops_is_the_default_and_the_controls_are_trained_by_default():

@@ -5,21 +5,10 @@ from __future__ import annotations
 
 import re
 
-from engine.audit.tracks import request_from
 from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
-from engine.tracks.fair_training.methods.base import fair_methods
-from engine.tracks.fair_training.request import SAME_UPDATES
 from tests.pages.forms import asked, drawn, key, number, refused
 
 FAIR = "fair_training"
-
-
-def test_a_bad_share_beside_the_sparsities_is_told_in_percent(monkeypatch, tmp_path):
-    at = drawn(FAIR, monkeypatch, tmp_path)
-    number(at, FAIR, "tradeoff_sparsity").set_value(-5.0)
-    said = refused(asked(at.run())["request"])
-    assert any(text.startswith("At a sparsity of: -5 % is not allowed.") for text in said)
-    assert not re.search(r"\b[01]\.\d", " ".join(said)), "no share is left"
 
 
 def test_a_share_out_of_reach_is_told_in_percent_and_counts_stay():
@@ -63,39 +52,3 @@ def test_training_on_validation_images_says_how_few_are_left_to_look_at(monkeypa
     assert any(
         item.value.startswith("Only 20 % of the validation images are left") for item in at.caption
     )
-
-
-def test_the_form_asks_in_plain_values(monkeypatch, tmp_path):
-    at = drawn(FAIR, monkeypatch, tmp_path)
-    request = asked(at)["request"]
-    assert request["track"] == FAIR and request["data"] == "avatars" and request["strength"] == 1.0
-    assert request["sparsities"] == [0.488, 0.672, 0.832]
-    assert (
-        request["tradeoff_strengths"] == []
-        and request["method_settings"] == {}
-        and request["recipe"] == {}
-    )
-    made = request_from(request)
-    assert set(made.methods) == set(type(made)("", "", ()).methods), "the engine knows every field"
-    first, second = request["axes"][:2]
-    next(item for item in at.selectbox if item.label == "Fair to").set_value(second).run()
-    assert asked(at)["request"]["axes"][:2] == [second, first]
-    at.text_input(key=key(FAIR, "tradeoff_strengths")).set_value("0.1, 1, much").run()
-    found = asked(at)
-    assert len(found["faults"]) == 1 and found["request"]["tradeoff_strengths"] == [0.1, 1.0]
-    number(at, FAIR, "method_settings_bifp-str_inner").set_value(3).run()
-    assert asked(at)["request"]["method_settings"] == {"bifp-str": {"inner": 3}}
-
-
-def test_the_length_says_that_it_is_not_the_same_work():
-    usual = {setting.name: setting.default for setting in fair_methods()["bifp-str"].settings}
-    read = 1 + (1 - usual["settle"]) / usual["inner"]
-    assert f"by default {read:g} times the images" in SAME_UPDATES
-    assert "once per round" in SAME_UPDATES
-
-
-def test_every_setting_of_a_method_has_a_label_that_says_something():
-    for name, method in fair_methods().items():
-        labels = [setting.label for setting in method.settings]
-        assert all(len(label.split()) > 1 for label in labels), (name, labels)
-        assert len(set(labels)) == len(labels)

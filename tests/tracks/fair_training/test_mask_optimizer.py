@@ -25,21 +25,6 @@ def on_budget(scores, count):
     return found
 
 
-@pytest.mark.parametrize(
-    ("scores", "count", "expected"),
-    [
-        ([0.9, 0.7, 0.5, 0.3], 2, [0.8, 0.6, 0.4, 0.2]),  # .4 too much, shared by all
-        ([9.0, 9.0, 9.0, 9.0], 1, [0.25] * 4),  # a step that raises all alike changes nothing
-        ([5.0, 0.2, 0.1, 0.0], 2, [1.0, 1.3 / 3, 1.0 / 3, 0.7 / 3]),  # one is full
-        ([0.6, 0.5, 0.4, -3.0], 1, [1.3 / 3, 1.0 / 3, 0.7 / 3, 0.0]),
-        ([2.0, 3.0, -1.0, -2.0], 2, [1, 1, 0, 0]),
-        ([0.3, 0.8], 2, [1, 1]),
-    ],
-)
-def test_the_budget_by_hand(scores, count, expected):
-    assert on_budget(tensor(scores), count).tolist() == pytest.approx(expected, abs=1e-6)
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_it_is_the_nearest_point_of_the_budget_and_keeps_the_order(seed):
     """Nearer than any of many other points that hold the budget; its sum is exact; a second time

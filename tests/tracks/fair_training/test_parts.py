@@ -14,13 +14,10 @@ import torch
 from torch.optim.swa_utils import update_bn
 
 from engine.core.errors import MaskError, RequestError
-from engine.store.runs import curve_arrays
 from engine.tracks.fair_training.context import FairShard, Look
-from engine.tracks.fair_training.measurements import fair_measurements
 from engine.tracks.fair_training.measurements.trained import (
     SIDE,
     Plane,
-    _stepper,
     job_of,
     must_be_zero,
     recompute,
@@ -47,11 +44,6 @@ from tests.tracks.fair_training.worlds import fair_context, fair_request
 @pytest.fixture(scope="module")
 def context():
     return fair_context()
-
-
-def test_the_dense_model_is_measured_as_in_every_audit_of_images():
-    dense = {"cost", "dense_answers", "dense_weights", "original"}
-    assert dense | {"trained", "fair_cost", "surface", "path"} <= set(fair_measurements())
 
 
 def test_a_plane_gives_its_corners_back():
@@ -157,27 +149,6 @@ def test_a_job_is_what_the_request_says(context):
     )
     context.dense.model.eval()
     assert job.look(context.dense.model) == found  # always in eval mode
-
-
-def test_phases_of_one_training_are_one_progress(context):
-    told = []
-    context.inside = told.append
-    step = _stepper(context, fair_method("pf"), (0.5,))
-    for total in (2, 4):
-        for done in range(1, total + 1):
-            step(done, total)
-    context.inside = lambda share: None
-    assert told == pytest.approx([1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6, 1.0])
-
-
-def test_rows_of_a_curve_are_arrays_also_where_some_were_not_looked_at():
-    arrays = curve_arrays([{"phase": "a", "step": 1}, {"phase": "bcd", "step": 2, "cut": 0.5}])
-    assert list(arrays["curve/phase"]) == ["a", "bcd"] and arrays["curve/phase"].dtype.kind == "U"
-    assert (
-        np.isnan(arrays["curve/cut"][0])
-        and arrays["curve/cut"][1] == 0.5
-        and curve_arrays([]) == {}
-    )
 
 
 def results(before: float = 0.3, **ends: tuple[float, float, float]) -> pd.DataFrame:

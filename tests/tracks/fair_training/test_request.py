@@ -10,7 +10,6 @@ import pytest
 
 from engine.audit.jobs import job_id_of
 from engine.data.images.load import load_images
-from engine.tracks.fair_training.arms import arms_of, surface_shards, tradeoff_arms
 from engine.tracks.fair_training.context import looked_rows, tuned_rows
 from engine.tracks.fair_training.methods import bifp, stages
 from engine.tracks.fair_training.methods.base import fair_methods
@@ -23,12 +22,6 @@ def faults_of(request: FairRequest) -> list[str]:
     return refused(validate_fair, request)
 
 
-def test_a_good_request_is_a_plan():
-    plan = validate_fair(fair_request())
-    assert plan.is_fresh and plan.model.classes == plan.images.classes == ("not blond", "blond")
-    assert len(plan.run_id) == 16 and plan.run_id == validate_fair(fair_request()).run_id
-
-
 def test_a_sparsity_out_of_reach_names_the_largest_there_is():
     """One filter of each of 8 groups stays, and one weight of each of 13 layers."""
     faults = faults_of(fair_request(sparsities=(0.5, 0.99, 0.99999)))
@@ -39,13 +32,6 @@ def test_a_sparsity_out_of_reach_names_the_largest_there_is():
     assert "0.99999 is out of reach for weights" in str(faults) and len(faults) == 3
     validate_fair(fair_request(sparsities=(0.983,)))
     validate_fair(fair_request(sparsities=(0.99,), methods=("snip", "dense-tuned")))
-
-
-def test_the_surface_needs_its_sparsity_to_be_in_reach_of_filters():
-    request = fair_request(methods=("lottery",), sparsities=(0.99,))
-    validate_fair(request)
-    said = faults_of(replace(request, surface=True))
-    assert "0.99 is out of reach for filters" in str(said)
 
 
 def test_sparsities_like_an_unused_one_of_the_sweep_are_allowed():
@@ -125,10 +111,6 @@ def test_a_target_with_one_class_is_refused(tmp_path):
     assert "two classes" in "\n".join(faults_of(request))
 
 
-def test_a_validation_split_too_small_to_be_trained_on_is_refused():
-    assert "tune_on" in "\n".join(faults_of(fair_request(tune_on="validation", max_images=40)))
-
-
 def test_equal_requests_are_one_run_and_one_job():
     one = fair_request(sparsities=(0.7, 0.5), strength=1)
     other = fair_request(
@@ -137,43 +119,6 @@ def test_equal_requests_are_one_run_and_one_job():
     assert validate_fair(one).run_id == validate_fair(other).run_id
     plain = fair_request(sparsities=(0.5, 0.7))
     assert job_id_of(one) == job_id_of(plain) != job_id_of(fair_request())
-
-
-def test_arms_are_what_was_asked_and_the_sweep_adds_only_what_is_missing():
-    request = fair_request(
-        methods=("bifp-str", "snip", "dense-tuned", "dense-fair"),
-        sparsities=(0.5, 0.7),
-        strength=2.0,
-        tradeoff_strengths=(0.0, 2.0),
-        tradeoff_methods=("bifp-str", "pf", "fpgm"),
-        tradeoff_sparsity=0.7,
-    )
-    arms = arms_of(request)
-    assert [(arm.pooled, arm.strength, arm.role) for arm in arms] == [
-        ("bifp-str-50%", 2.0, "sparsity"),
-        ("bifp-str-70%", 2.0, "sparsity"),
-        ("snip-50%", 0.0, "sparsity"),
-        ("snip-70%", 0.0, "sparsity"),
-        ("dense-tuned-0%", 0.0, "sparsity"),
-        ("dense-fair-0%", 2.0, "sparsity"),
-        ("bifp-str-70%-l0", 0.0, "tradeoff"),
-        ("pf-70%-l0", 0.0, "tradeoff"),
-        ("pf-70%", 2.0, "tradeoff"),
-        ("fpgm-70%", 0.0, "tradeoff"),
-    ]
-    assert {arm.pooled for arm in tradeoff_arms(request, arms)} == {
-        "bifp-str-70%",
-        "bifp-str-70%-l0",
-        "pf-70%-l0",
-        "pf-70%",
-        "fpgm-70%",
-    }
-    assert surface_shards(request) == [] and request.sparsities_of("pf") == (0.7,)
-    assert [shard.kind for shard in surface_shards(replace(request, surface=True))] == [
-        "surface",
-        "path",
-        "path",
-    ]
 
 
 def test_the_id_holds_the_version_of_every_method_whose_models_are_trained():

@@ -91,16 +91,6 @@ def test_it_is_what_plain_numbers_say_and_so_is_its_gradient(settings, classes, 
         assert min(penalties) < 0 < max(penalties), "signs come from what fades, not from the batch"
 
 
-def test_equation_8_by_hand():
-    """Training images: three of group 0, one of group 1, so 1/P(s) is 4/3 and 4. In a batch of rows
-    0 and 3 half is of group 1."""
-    held = Surrogate(tensor([1] * 4), tensor([0, 0, 0, 1]))
-    logits = torch.log(tensor([[0.1, 0.9], [0.8, 0.2]]))
-    penalty, gap = held.of(tensor([0, 3]), logits)
-    assert float(penalty) == pytest.approx(0.9 / 0.75 / 2 - 0.2 / 0.25 / 2, abs=1e-6)
-    assert gap == pytest.approx(0.9 - 0.2, abs=1e-6)  # the running gap is of means
-
-
 def test_certain_answers_have_finite_margins_and_gradients():
     logits = tensor([[1e4, -1e4, 0.0], [-1e4, 1e4, 0.0]], requires_grad=True)
     found = margins(logits, tensor([0, 0]))

@@ -51,7 +51,6 @@ def fair_context(request: FairRequest | None = None, **more: Any) -> FairContext
 def cluster_world(folder: Path) -> tuple[Any, list[Any]]:
     """A new context that keeps its measurements in memory, and some of its shards."""
     from engine.tracks.fair_training.arms import arms_of
-    from engine.tracks.fair_training.request import validate_fair
     from engine.tracks.fair_training.run import context_of, phases_of
 
     request = fair_request(seeds=1, methods=("bifp-str", "snip"))
@@ -63,36 +62,9 @@ def cluster_world(folder: Path) -> tuple[Any, list[Any]]:
 
 def small_audit(folder: Path) -> list[str]:
     """Words of a command that audits in seconds and reads nothing of the user's."""
-    return [
-        "fairtrain",
-        "--model",
-        SMALL,
-        "--data",
-        "avatars",
-        "--target",
-        "blond",
-        "--group",
-        "skin",
-        "--sparsity",
-        "k3",
-        "--method",
-        "bifp-str,snip",
-        "--set",
-        "snip.batches=1",
-        "--seeds",
-        "1",
-        "--iterations",
-        "4",
-        "--check-every",
-        "2",
-        "--recipe",
-        "batch=16",
-        "--train",
-        "epochs=1",
-        "--train",
-        "batch=32",
-        "--max-images",
-        "100",
-        "--device",
-        "cpu",
-    ]
+    asked = (
+        f"fairtrain --model {SMALL} --data avatars --target blond --group skin --sparsity k3"
+        " --method bifp-str,snip --set snip.batches=1 --seeds 1 --iterations 4 --check-every 2"
+        " --recipe batch=16 --train epochs=1 --train batch=32 --max-images 100 --device cpu"
+    )
+    return asked.split()

@@ -54,10 +54,9 @@ def make_run(folder: Path | str, run_id: str = "image-run", **options: Any) -> R
     """Write the made-up run below the store `folder` and return it.
 
     Options: pw_helps (True; False: the PW loss changes nothing); switches (True: the ablation's
-    arms, at two speedups); loss_share (True); images (300) and trials (3); speedups; weights (the
-    table of retrained weights); heads (False: units are filters); created (ISO time); title; stream
-    (re-draws all). Numbers are computed once per process for the same options, whatever the title
-    and the time.
+    arms, at two speedups); loss_share (True); images (300) and trials (3); speedups; heads (False:
+    units are filters); created (ISO time); title; stream (re-draws all). Numbers are computed once
+    per process for the same options, whatever the title and the time.
     """
     title = "Synthetic image run (made-up numbers, for tests)"
     every, computed = options_of(
@@ -69,7 +68,6 @@ def make_run(folder: Path | str, run_id: str = "image-run", **options: Any) -> R
         images=300,
         trials=3,
         speedups=SPEEDUPS,
-        weights=True,
         stream=0,
     )
     world, arms, notes, tables = _computed(computed)
@@ -106,13 +104,12 @@ def _computed(
         "scores": _scores(arms),
         "costs": _costs(arms),
         "curves": _curves(arms),
+        "weights": weights_table(
+            (arm.id_of(arm.shards()[0]), {"conv1.weight": np.float32([1, 2])}) for arm in arms
+        ),
     }
     if world.options["loss_share"]:
         tables["loss_share"] = _loss_share(world)
-    if world.options["weights"]:
-        tables["weights"] = weights_table(
-            (arm.id_of(arm.shards()[0]), {"conv1.weight": np.float32([1, 2])}) for arm in arms
-        )
     return world, tuple(of_arm), notes, tables
 
 

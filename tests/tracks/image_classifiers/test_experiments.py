@@ -16,7 +16,6 @@ from tests.tracks.image_classifiers.made_up_run import make_run
 
 FOUND = of_paper("PW loss")
 AUDITS = {name: one for name, one in FOUND.items() if one.figure != "Fig. 6"}
-EACH = pytest.mark.parametrize("name", AUDITS)
 
 
 @pytest.fixture(scope="module")

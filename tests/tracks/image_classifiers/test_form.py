@@ -17,17 +17,6 @@ def test_weights_are_asked_of_architectures_and_classes_of_bare_weights(monkeypa
     assert request["weights"] == "mine.pt" and request["classes"] == ["cat", "dog"]
 
 
-def test_groups_and_target_are_those_of_the_images(monkeypatch, tmp_path):
-    at = drawn(IMAGES, monkeypatch, tmp_path)
-    assert (
-        asked(at)["request"]["axes"] == ["male", "skin"]
-        and asked(at)["request"]["target"] == "blond"
-    )
-    at.selectbox(key=key(IMAGES, "data")).set_value("digits").run()
-    request = asked(at)["request"]
-    assert request["data"] == "digits" and "male" not in request["axes"] and request["axes"]
-
-
 def test_settings_of_the_chosen_arms_and_of_their_loss(monkeypatch, tmp_path):
     at = drawn(IMAGES, monkeypatch, tmp_path)
     number(at, IMAGES, "method_settings_autobot_iterations").set_value(50)

@@ -9,14 +9,11 @@ import pytest
 from engine.audit.jobs import check
 from engine.audit.request import Growth
 from engine.core.errors import RequestError
-from engine.report.charts import lookup
-from engine.report.charts.panel import Choice
 from engine.resident.asks import answer_here
 from engine.store.runs import Run, Store
 from engine.surgery.named import filter_units, widths_of, written_filters
-from engine.tracks.image_classifiers.panels.bench import rows
 from engine.tracks.image_classifiers.run import grow, run_image_audit
-from tests.pages.checks import assert_calm, html_of, measured_by, opened, use_store, words_of
+from tests.pages.checks import assert_calm, html_of, opened, use_store, words_of
 from tests.tracks.image_classifiers.worlds import image_request
 
 UNITS = (0, 1, 5)
@@ -82,24 +79,14 @@ def test_filters_are_named_by_layer_and_ranges_and_read_back(run):
             filter_units(run, wrong)
 
 
-def test_layers_are_ordered_by_the_chosen_methods_scores(run):
-    method, total = run.meta["request"]["methods"][0], int(run.meta["model"]["n_filters"])
-    found = rows(
-        run, Choice(method, run.meta["request"]["axes"][0], lookup.levels(run, method, "")[-1])
-    )
-    assert sorted(unit for row in found for unit in row.units) == list(range(total))
-    assert [(row.name, len(row.units)) for row in found] == list(widths_of(run))
-
-
 def test_a_level_between_those_that_were_trained_is_refused(run, store):
     with pytest.raises(RequestError, match="one level more"):
         check(growth(run, units=(), level=2.0, method="random"), store)
 
 
-def test_filters_are_switched_on_the_page_and_measured_in_two_steps(run, store, monkeypatch):
+def test_filters_are_switched_on_the_page(run, store, monkeypatch):
     use_store(store.root, monkeypatch)
-    layer = widths_of(run)[0][0]
-    at = opened("bench", run.id, off=f"{layer}.0-1")
+    at = opened("bench", run.id, off=f"{widths_of(run)[0][0]}.0-1")
     assert_calm(at)
     assert "No prediction here" in html_of(at)
     assert len(at.slider) == len(widths_of(run))
@@ -107,7 +94,3 @@ def test_filters_are_switched_on_the_page_and_measured_in_two_steps(run, store, 
     at.slider[1].set_value(1).run()
     assert_calm(at)
     assert "2 filters of" in html_of(at) + words_of(at)
-    at = measured_by(at, "Measure on")
-    assert "What came out where it was tried?" in words_of(at)
-    at = measured_by(at, "Measure on test images")
-    assert "a variant like any other" in words_of(at) and "nothing is trained again" in words_of(at)

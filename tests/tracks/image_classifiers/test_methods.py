@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from engine.core.errors import RequestError
 from engine.surgery.filters.graph import filter_graph
 from engine.surgery.ranking import shares_within
 from engine.tracks.image_classifiers.methods.base import FilterJob, filter_method, filter_methods
@@ -19,7 +18,6 @@ from tests.classifiers.worlds import (
     lively,
     some_batches,
     some_targets,
-    stop_after,
     tiny,
 )
 
@@ -55,16 +53,6 @@ def chosen(name: str, seed: int = 0):
 
 
 EACH = pytest.mark.parametrize("name", filter_methods())
-
-
-@EACH
-def test_a_method_says_what_it_is(name):
-    method = filter_methods()[name]
-    assert "+" not in name and method.batch >= 2
-    assert method.plain_labels in ("truth", "original")
-    names = [setting.name for setting in method.settings]
-    assert ("batch" in names) == method.looks_at_images
-    assert not (method.one_descent and not method.looks_at_images)
 
 
 @EACH
@@ -148,16 +136,6 @@ def test_a_method_that_does_not_train_leaves_its_copy_alone_and_no_hooks_stay(na
 
 
 @EACH
-def test_a_method_that_works_long_can_be_stopped(name):
-    from engine.core.errors import Cancelled
-
-    method = filter_methods()[name]
-    if method.looks_at_images:
-        with pytest.raises(Cancelled):
-            list(method.choose(job(method, check=stop_after(2))))
-
-
-@EACH
 def test_a_speedup_alone_gives_the_same_mask_unless_it_is_one_descent(name):
     method = filter_methods()[name]
     if not method.one_descent:
@@ -193,23 +171,6 @@ def test_magnitude_by_hand():
     )
 
 
-def test_fpgm_by_hand():
-    """Sum of distances to the layer's filters: for 0, 1 and 5 on a line 6, 5 and 9; the middle one
-    goes first."""
-    classifier = tiny(Tied())
-    model = classifier.model
-    model.conv1.weight[:] = torch.tensor([0.0, 1, 5]).view(3, 1, 1, 1) * torch.tensor(
-        [1.0, 0, 0]
-    ).view(1, 3, 1, 1)
-    model.conv3.weight[:] = 0.0
-    model.conv2.weight[:] = 1.0
-    assert scores_of("fpgm", classifier).tolist() == pytest.approx([2 / 3, 1 / 3, 1, 1, 0.5])
-    model.conv3.weight[:, 0] = torch.tensor([0.0, 10, 0]).view(
-        3, 1, 1
-    )  # distances 20, 10 and 10 more... to filter 1
-    assert scores_of("fpgm", classifier)[:3].tolist() == pytest.approx([1 / 3, 1, 2 / 3])
-
-
 def test_fpgm_equals_the_loop():
     classifier = lively(SMALL, 16, 2)
     raw = np.zeros(graph().total)
@@ -235,8 +196,3 @@ def test_ranks_within_a_layer_by_hand():
     chain = graph_by_hand((3, 2), (1, 1, 1))
     found = shares_within(chain, np.array([5.0, 9.0, 5.0, -1.0, -1.0]))
     assert found.tolist() == pytest.approx([2 / 3, 1, 1 / 3, 1, 0.5])
-
-
-def test_an_unknown_method_names_the_known_ones():
-    with pytest.raises(RequestError, match="Known: autobot, fpgm, magnitude, random, taylor"):
-        filter_method("magic")

@@ -75,23 +75,3 @@ def test_image_audits_and_evaluate_ask_the_same(pictures, capsys):
     assert accuracy(evaluated(capsys, *words, "--classes", "normal,odd")[1]) == 1.0
     assert accuracy(evaluated(capsys, *words, "--classes", "odd,normal")[1]) == 0.0
     assert images_of(image_request(**asked, classes=("odd", "normal"))).classes == ("odd", "normal")
-
-
-def test_the_usual_groups_leave_out_what_is_predicted(pictures, capsys):
-    """Before, evaluate --target site was refused, for site was a group that nobody had asked
-    for."""
-    files = [(path, path.parent.name) for path in sorted((pictures / "data").rglob("*.png"))]
-    rows = [
-        f"{path.relative_to(pictures).as_posix()},{at % 2},{path.parents[1].name},{name}"
-        for at, (path, name) in enumerate(files)
-    ]
-    (pictures / "sites.csv").write_text("\n".join(["path,label,split,site", *rows]))
-    words = [
-        "--model",
-        str(pictures / "model"),
-        "--data",
-        str(pictures / "sites.csv"),
-        "--classes",
-        "normal,odd",
-    ]
-    assert accuracy(evaluated(capsys, *words, "--target", "site")[1]) == 1.0

@@ -10,7 +10,6 @@ from engine.report import contents, phrasing
 from engine.report.charts import (
     by_group,
     classifier_changed,
-    compare,
     cost,
     filter_layers,
     flips,
@@ -23,7 +22,6 @@ from engine.report.verdict import verdict
 from engine.store.runs import Run, Store, where
 from engine.tracks.image_classifiers.panels import pw
 from engine.tracks.image_classifiers.panels import speedup as filters_speedup
-from tests import made_up
 from tests.builders import changed, parts_of
 from tests.tracks.image_classifiers.made_up_run import make_run
 
@@ -223,13 +221,6 @@ def test_a_column_of_groups_may_be_called_as_a_column_of_ours(group, tmp_path):
     assert classifier_changed.gallery(run, choice, 0, "f", "")["image_id"].tolist() == ["d", "c"]
 
 
-def test_trials_are_points_of_their_own_and_accuracy_has_its_axis(run):
-    trials = pareto.pareto(run, PLAIN, split="trials")
-    assert len(trials.table) == len(run.table("variants").query("loss in ['', 'plain', 'pw']"))
-    accuracy = pareto.pareto(run, Choice("autobot", "gender", 16.0, None, "accuracy"))
-    assert accuracy.figure.layout.xaxis.title.text == "accuracy (higher is better)"
-
-
 def test_levelling_down_with_higher_better(run, tmp_path):
     def level(results: pd.DataFrame) -> pd.DataFrame:
         moves = {
@@ -275,18 +266,3 @@ def test_the_verdict_on_time_never_stands_beside_milliseconds_that_say_the_oppos
     )
     unclear = timed(run, tmp_path / "c", 0.99, 0.9, 1.1)
     assert "with no clear difference in time, 0.99 × (0.90 to 1.10)." in unclear
-
-
-def test_compare_warns_of_what_differs_between_image_runs(store):
-    runs = [store.open("plain"), store.open("same")]
-    warnings = compare.comparability(runs)[1]
-    assert any(text.startswith("Other images") for text in warnings)
-    assert not any("prompts" in text or "judge" in text for text in warnings)
-    panel = compare.compare_runs(runs, PLAIN)
-    assert "AUC gap of gender" in panel.question and len(panel.table) == 4
-
-
-def test_runs_of_two_kinds_are_not_compared(store, tmp_path):
-    heads = made_up.make("language_models", tmp_path, "heads", per_group=8)
-    panel = compare.compare_runs([store.open("plain"), heads], PLAIN)
-    assert set(panel.table["audit"]) == {store.open("plain").meta["title"]}

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from engine.audit.jobs import job_id_of
-from engine.core.errors import RequestError
-from engine.tracks.image_classifiers.request import ImageRequest, arm_of, validate_images
+from engine.tracks.image_classifiers.request import ImageRequest, validate_images
 from tests.builders import refused
 from tests.classifiers.worlds import saved_model
 from tests.tracks.image_classifiers.worlds import image_request
@@ -17,16 +16,6 @@ from tests.tracks.image_classifiers.worlds import image_request
 
 def faults_of(request: ImageRequest) -> list[str]:
     return refused(validate_images, request)
-
-
-def test_a_good_request_is_a_plan():
-    plan = validate_images(image_request())
-    assert (
-        plan.is_fresh
-        and plan.model.size == plan.images.size == 16
-        and plan.model.classes == plan.images.classes
-    )
-    assert len(plan.run_id) == 16 and plan.run_id == validate_images(image_request()).run_id
 
 
 def test_equal_requests_in_other_words_are_one_run(tmp_path, monkeypatch):
@@ -56,31 +45,11 @@ def test_the_same_weights_with_other_normalisation_are_another_run(tmp_path):
     assert len(ids) == 2
 
 
-def test_a_model_from_imagenet_weights_is_another_run_than_one_from_random_weights():
-    request = image_request(model="resnet18", size=32)
-    plain = validate_images(request).run_id
-    try:
-        trained = validate_images(replace(request, weights="imagenet")).run_id
-    except RequestError as error:  # no network: said before anything runs, with what to do
-        assert [fault.where for fault in error.faults] == ["weights"] and "give the path" in str(
-            error
-        )
-    else:
-        assert trained != plain
-
-
 def test_intersections_with_the_class_are_axes():
     plan = validate_images(
         image_request(changes=({"name": "artefact"},), axes=("class", "class+artefact"))
     )
     assert "artefact" in plan.images.groups
-
-
-def test_arms_by_their_names():
-    assert arm_of("autobot") == ("autobot", "plain") and arm_of("taylor+pw") == ("taylor", "pw")
-    assert arm_of("autobot+labels@retrain") == ("autobot", "labels@retrain") and arm_of(
-        "random+"
-    ) == ("random", "")
 
 
 def test_an_arm_named_in_two_ways_is_named_twice():
@@ -126,10 +95,6 @@ def test_images_are_of_any_side_that_the_model_takes():
     assert plan.model.size == plan.images.size == 40
     found = plan.images.read(np.arange(2))
     assert found.shape == (2, 40, 40, 3)
-    assert any(
-        "images of 8 pixels do not fit" in fault and "Give a size from 16" in fault
-        for fault in faults_of(image_request(size=8))
-    )
 
 
 def test_a_field_that_came_later_does_not_count_at_its_default():

@@ -1,46 +1,28 @@
-"""What the track of image classifiers declares: arms apart in charts, in words and in order; where
-a reader starts."""
+"""What the track of image classifiers declares: arms apart in charts, in words and in order."""
 
 from __future__ import annotations
 
 from engine.core import words
 from engine.report.tracks import tracks
 
+METHODS = tracks()["image_classifiers"].methods
+BASES = ("autobot", "taylor", "random", "magnitude", "fpgm")
+
 
 def test_arms_are_told_apart_by_more_than_colour():
-    track = tracks()["image_classifiers"]
-    for base in ("autobot", "taylor", "random", "magnitude", "fpgm"):
-        plain, pw, part = (
-            track.methods.style(arm) for arm in (base, f"{base}+pw", f"{base}+labels@retrain")
-        )
-        assert plain.colour == pw.colour == part.colour
-        assert len({one.symbol for one in (plain, pw, part)}) == 3
-        assert len({one.dash for one in (plain, pw, part)}) == 3
-    bases = [
-        track.methods.style(f"{base}+pw")
-        for base in ("autobot", "taylor", "random", "magnitude", "fpgm")
-    ]
+    for base in BASES:
+        arms = [METHODS.style(f"{base}{loss}") for loss in ("", "+pw", "+labels@retrain")]
+        assert len({one.colour for one in arms}) == 1
+        assert len({one.symbol for one in arms}) == len({one.dash for one in arms}) == 3
+    bases = [METHODS.style(f"{base}+pw") for base in BASES]
     assert len({one.symbol for one in bases}) == len({one.colour for one in bases}) == 5
 
 
-def test_arms_in_words():
+def test_arms_in_words_and_in_order():
     assert words.method_name("autobot+pw") == "AutoBot + PW"
-    assert words.method_name("taylor") == "Taylor"
     assert words.method_name("random+labels@retrain") == "random + PW labels in retraining"
-    track = tracks()["image_classifiers"]
-    assert track.methods.order(
-        ["random+pw", "taylor", "autobot+labels@prune", "autobot+pw", "autobot"]
-    ) == [
-        "autobot",
-        "autobot+pw",
-        "autobot+labels@prune",
-        "taylor",
-        "random+pw",
-    ]
+    arms = ["autobot", "autobot+pw", "autobot+labels@prune", "taylor", "random+pw"]
+    assert METHODS.order(arms[::-1]) == arms
     arms = ["autobot", "autobot+pw", "autobot+weights@prune", "autobot+labels"]
-    assert track.methods.compared(arms, "autobot") == ["autobot", "autobot+pw"]
-    assert track.methods.compared(arms, "autobot+labels") == [
-        "autobot",
-        "autobot+pw",
-        "autobot+labels",
-    ]
+    assert METHODS.compared(arms, "autobot") == arms[:2]
+    assert METHODS.compared(arms, "autobot+labels") == [*arms[:2], arms[-1]]

@@ -45,7 +45,7 @@ def image_context(request: ImageRequest) -> ImageContext:
 def cluster_world(folder: Path) -> tuple[Any, list[Any]]:
     """A new context that keeps its measurements in memory, and some of its shards."""
     from engine.tracks.image_classifiers.measurements.trial import chosen_shard
-    from engine.tracks.image_classifiers.request import arms_of, validate_images
+    from engine.tracks.image_classifiers.request import arms_of
     from engine.tracks.image_classifiers.run import context_of
 
     request = image_request(trials=1, speedups=(2.0,))
@@ -61,32 +61,9 @@ def cluster_world(folder: Path) -> tuple[Any, list[Any]]:
 
 def small_audit(folder: Path) -> list[str]:
     """Words of a command that audits in seconds and reads nothing of the user's."""
-    return [
-        "audit",
-        "--model",
-        SMALL,
-        "--data",
-        "digits",
-        "--size",
-        "16",
-        "--axis",
-        "class",
-        "--speedup",
-        "2",
-        "--trials",
-        "2",
-        "--train",
-        "epochs=3",
-        "--train",
-        "batch=200",
-        "--retrain",
-        "epochs=1",
-        "--max-images",
-        "200",
-        "--device",
-        "cpu",
-        "--method",
-        "random",
-        "--method",
-        "magnitude+pw",
-    ]
+    asked = (
+        f"audit --model {SMALL} --data digits --size 16 --axis class --speedup 2 --trials 2"
+        " --train epochs=3 --train batch=200 --retrain epochs=1 --max-images 200 --device cpu"
+        " --method random --method magnitude+pw"
+    )
+    return asked.split()

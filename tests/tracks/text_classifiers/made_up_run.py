@@ -73,9 +73,9 @@ def make_run(folder: Path | str, run_id: str = "text-run", **options: Any) -> Ru
 
     Options: helps (True; False: all scores choose equally well); procedures, scores, sparsities;
     texts (240) and trials (3); metric ("accuracy" or "matthews"); task (name of the data);
-    pretrained (True; False: only a fine-tuned model was brought); weights (True); lens (True);
-    created (ISO time); title; stream (re-draws all). Numbers are computed once per process for the
-    same options, whatever the task's name, the title and the time.
+    pretrained (True; False: only a fine-tuned model was brought); created (ISO time); title; stream
+    (re-draws all). Numbers are computed once per process for the same options, whatever the task's
+    name, the title and the time.
     """
     title = "Synthetic text run (made-up numbers, for tests)"
     every, computed = options_of(
@@ -89,8 +89,6 @@ def make_run(folder: Path | str, run_id: str = "text-run", **options: Any) -> Ru
         trials=3,
         metric="accuracy",
         pretrained=True,
-        weights=True,
-        lens=True,
         stream=0,
     )
     world, notes, tables = _computed(computed)
@@ -221,12 +219,10 @@ def _computed(
         ),
     }
     firsts = [level.id_of(level.shards()[0]) for level in finished.levels]
-    if world.options["lens"]:
-        tables["lens"] = _lens(world, firsts[-2 * len(world.options["sparsities"])])
-    if world.options["weights"]:
-        trained = [name for name, shard in finished.trained() if not shard.trial]
-        bias = {"classifier.bias": np.float32([1, 2])}
-        tables["weights"] = weights_table((name, bias) for name in ("dense#0", *trained))
+    tables["lens"] = _lens(world, firsts[-2 * len(world.options["sparsities"])])
+    trained = [name for name, shard in finished.trained() if not shard.trial]
+    bias = {"classifier.bias": np.float32([1, 2])}
+    tables["weights"] = weights_table((name, bias) for name in ("dense#0", *trained))
     return world, tuple(measures.groups.notes), tables
 
 

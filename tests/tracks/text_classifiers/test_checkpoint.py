@@ -15,14 +15,9 @@ from engine.surgery.heads.replay import load_cut_classifier
 from engine.tracks.text_classifiers.checkpoint import answers_agree, write_checkpoint
 from engine.tracks.text_classifiers.run import run_text_audit
 from tests.builders import changed
-from tests.tracks.text_classifiers.worlds import model_folder, text_request, text_world
+from tests.tracks.text_classifiers.worlds import model_folder, text_request
 
 METHODS = ("one-shot-isp:conductance", "one-shot-isp:random", "once:conductance")
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    return text_world(tmp_path_factory.mktemp("world"))
 
 
 @pytest.fixture(scope="module")

@@ -6,16 +6,9 @@ from __future__ import annotations
 import json
 
 import pandas as pd
-import pytest
 
 from engine.cli import main
 from tests.builders import instead
-from tests.tracks.text_classifiers.worlds import text_world
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    return text_world(tmp_path_factory.mktemp("world"))
 
 
 def words(world, store, more: str = "") -> list[str]:

@@ -17,7 +17,6 @@ from engine.surgery.heads.mask import cut, masked
 from engine.tracks.text_classifiers import captum_layers
 from engine.tracks.text_classifiers.captum_layers import prove_conductance
 from engine.tracks.text_classifiers.conductance import baseline_embeddings, conductance
-from tests.builders import faults_of
 from tests.tiny import ENCODERS, text, tiny_text_classifier
 
 TEXTS = [text(3, 1, 4, 1, 5), text(9), text(2, 6, 5, 3, 5, 8)]
@@ -209,18 +208,6 @@ def test_delta_is_what_integrated_gradients_miss_and_vanishes_with_more_steps():
             found.change, (logits(end) - logits(start)).gather(1, goal)[:, 0], atol=1e-10
         )
     assert conductance(clf, batch, steps=300).delta.abs().max() < 0.1 * found.delta.abs().max()
-
-
-def test_every_fault_is_named_at_once():
-    clf = tiny_text_classifier()
-    wrong = {"steps": 0, "at_once": 0, "target": "best", "baseline": "zero"}
-    found = faults_of(conductance, clf, clf.encode(TEXTS), **wrong)
-    assert [fault.where for fault in found] == [
-        "steps",
-        "at_once",
-        "target",
-        "baseline",
-    ]
 
 
 @pytest.mark.parametrize(

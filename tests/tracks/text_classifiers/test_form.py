@@ -3,28 +3,16 @@ file."""
 
 from __future__ import annotations
 
-from engine.audit.tracks import request_from
 from tests.pages.checks import html_of
 from tests.pages.forms import asked, drawn, key
 
 TEXTS = "text_classifiers"
 
 
-def test_the_form_asks_in_plain_values(monkeypatch, tmp_path):
+def test_nothing_is_downloaded_to_draw_a_form(monkeypatch, tmp_path):
     at = drawn(TEXTS, monkeypatch, tmp_path)
-    request = asked(at)["request"]
-    assert (
-        request["track"] == TEXTS and request["data"] == "remarks" and request["axes"] == ["people"]
-    )
-    assert (
-        request["sparsities"] == [0.25, 0.5, 0.75]
-        and request["step"] == 0.1
-        and request["retune"] is None
-    )
-    assert "one-shot-isp:random" in request["methods"]
-    assert request_from(request).arms[0][1] == "conductance", "the engine knows every field"
     at.selectbox(key=key(TEXTS, "data")).set_value("glue:rte").run()
-    assert asked(at)["request"]["axes"] == ["length"], "nothing is downloaded to draw a form"
+    assert asked(at)["request"]["axes"] == ["length"]
 
 
 def test_columns_of_a_file_are_asked_for_and_are_no_groups(monkeypatch, tmp_path):

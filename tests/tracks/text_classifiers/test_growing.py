@@ -10,24 +10,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from engine.audit.jobs import check
 from engine.audit.request import Growth
 from engine.audit.verification import verify_run
-from engine.core.errors import RequestError
 from engine.report.bundle import write_masks
 from engine.store.runs import Run, Store
 from engine.surgery.record import read_mask
 from engine.tracks.text_classifiers.growing import grow, known
 from engine.tracks.text_classifiers.run import run_text_audit
 from tests.pages.checks import assert_calm, html_of, measured_by, opened, use_store, words_of
-from tests.tracks.text_classifiers.worlds import text_request, text_world
+from tests.tracks.text_classifiers.worlds import text_request
 
 METHODS = ("once:magnitude", "one-shot-isp:random")
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    return text_world(tmp_path_factory.mktemp("world"))
 
 
 @pytest.fixture(scope="module")
@@ -83,25 +76,6 @@ def test_the_prediction_holds_what_was_measured_and_learns_from_it(run, store):
     assert before.guess(())["delta"].tolist() == [0.0] * len(guess)
 
 
-@pytest.mark.parametrize(
-    ("asked", "words"),
-    [
-        ({"units": (), "level": 0.4, "method": "once:magnitude"}, "one level more"),
-        ({"split": "validation"}, "Known: test, train"),
-    ],
-)
-def test_other_levels_and_texts_that_there_are_none_of_are_refused(run, store, asked, words):
-    with pytest.raises(RequestError, match=words):
-        check(growth(run, **asked), store)
-
-
-def test_texts_it_was_tried_on_stand_apart(run, store):
-    found = grow(growth(run), store)
-    assert len(found.table("texts")) == len(run.table("texts"))
-    checks = [check["what"] for check in verify_run(found)["checks"]]
-    assert any("tried on the train split" in what for what in checks)
-
-
 def test_a_whole_layer_and_everything_can_be_silenced(run, store):
     for units in (tuple(range(4)), tuple(range(12))):
         found = grow(growth(run, units=units, split="test"), store)
@@ -126,6 +100,7 @@ def test_heads_are_switched_on_the_page_predicted_and_measured_in_two_steps(
     )
 
 
+@pytest.mark.slow
 def test_without_random_masks_nothing_is_predicted_and_that_is_said(world, tmp_path, monkeypatch):
     request = text_request(
         world, methods=("one-shot-isp:random",), sparsities=(0.25,), trials=1, leave_one_out=False

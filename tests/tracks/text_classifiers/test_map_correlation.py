@@ -7,7 +7,6 @@ import pytest
 import scipy.stats
 import torch
 
-from engine.core.errors import RequestError
 from engine.tracks.text_classifiers.map_correlation import METHODS, correlations
 
 SCIPY = {
@@ -106,8 +105,3 @@ def test_maps_are_left_alone_whatever_their_strides(method):
     assert torch.equal(a, before) and torch.equal(
         found, correlations(a.contiguous(), b.contiguous(), valid, method)
     )
-
-
-def test_an_unknown_method_is_named_with_the_known_ones():
-    with pytest.raises(RequestError, match="kendall, pearson, spearman"):
-        correlations(maps(1), maps(2), torch.ones(5, 7, dtype=torch.bool), "cosine")

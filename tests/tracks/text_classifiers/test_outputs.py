@@ -141,13 +141,6 @@ def test_an_audit_asks_as_evaluate_does(answered, tmp_path):
     assert other.run_id != plan.run_id and other.texts.digest != plan.texts.digest
 
 
-def test_numbers_are_names_of_outputs_and_that_is_said(answered, tmp_path, capsys):
-    model, data = text_model(tmp_path / "m"), csv_of(answered, ("0", "1"), tmp_path / "texts.csv")
-    code, found = asked(capsys, model, data)
-    assert code == 0 and accuracy(found) == 1.0
-    assert any("class 0 is taken to be its output 0" in note for note in found["notes"])
-
-
 def test_classes_that_contradict_the_files_are_refused(answered, tmp_path, capsys):
     model = text_model(
         tmp_path / "m", id2label={0: "normal", 1: "hate"}, label2id={"normal": 0, "hate": 1}

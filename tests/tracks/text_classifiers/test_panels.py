@@ -13,8 +13,7 @@ from engine.core import words
 from engine.core.errors import RequestError
 from engine.report import phrasing
 from engine.report.bundle import write_masks
-from engine.report.charts import by_group as classifier_groups
-from engine.report.charts import compare, lookup, pareto
+from engine.report.charts import lookup, pareto
 from engine.report.charts import metric_curve as classifier_along
 from engine.report.charts.panel import Choice
 from engine.report.report import model_card
@@ -28,7 +27,6 @@ from engine.tracks.text_classifiers.panels import importance as help
 from engine.tracks.text_classifiers.panels import survival as tickets
 from engine.tracks.text_classifiers.tables import tickets_of
 from tests.builders import changed
-from tests.places import ASSETS
 from tests.tracks.text_classifiers.made_up_run import make_run
 from tests.tracks.text_classifiers.made_up_world import CONSTANT
 
@@ -39,7 +37,6 @@ def at(method: str, level: float = 0.5, axis: str = "length") -> Choice:
 
 ISP = at("isp:conductance")
 ONCE = at("once:conductance")
-DENSE = at("dense", 0.0)
 ALL_SCORES = ("conductance", "michel", "magnitude", "random")
 
 
@@ -231,10 +228,6 @@ def test_whether_the_score_helps_is_read_from_the_interval(store, run, tmp_path)
     )
     gone = help.score_difference(changed(run, tmp_path, "arm_differences", None), ONCE)
     assert gone.figure is None and "does not compare" in gone.said
-    embedded = Run(ASSETS / "demo-run" / "runs" / "757c7f0fec289f87")
-    parts = curve.tickets_curve(embedded, Choice("once:conductance", "people", 0.5)).parts
-    room = {(part.layout.height, part.layout.margin.t) for part in parts}
-    assert len(parts) > 1 and len(room) == 1
     every = help.score_difference(store.open("scores"), ONCE)
     assert every.question.endswith("than random choice, Michel or magnitude?")
 
@@ -276,18 +269,6 @@ def test_importance_without_pretrained_weights(store):
     assert importance.importance_scatter(run, ISP).figure is None
 
 
-def test_one_head_in_numbers(run):
-    table = importance.head_numbers(run, 5)
-    assert set(table["weights"]) == {"pre-trained", "fine-tuned"} and {
-        "all",
-        "short",
-        "long",
-    } == set(table["subgroup"])
-    assert table["rank"].between(1, 16).all()
-    with pytest.raises(RequestError, match="0 to 15"):
-        importance.head_numbers(run, 16)
-
-
 def test_iterations_that_were_not_measured_are_said(run, tmp_path):
     assert "scores once and cuts 3 times" in survival.iterations(run, ONCE).said
 
@@ -300,7 +281,7 @@ def test_iterations_that_were_not_measured_are_said(run, tmp_path):
     assert "only where a level was asked for" in some.caveat and "nan" not in some.said
 
 
-def test_the_lens_reads_the_matrices_back(run, tmp_path):
+def test_the_lens_reads_the_matrices_back(run):
     text_id = lens.examples(run)["text_id"].iat[0]
     row = lens.row_of(run, text_id, "fine-tuned", 0, 1)
     assert row["attention"].shape == (row["n_tokens"],) * 2 and np.allclose(
@@ -319,20 +300,6 @@ def test_the_lens_reads_the_matrices_back(run, tmp_path):
     constant = lens.lens_scatter(run, ISP, text_id, "fine-tuned", *divmod(CONSTANT, 4))
     assert "does not vary" in constant.said
     assert "of seed 0, the first" in maps.caveat and "for the predicted class" in maps.caveat
-    gold = {
-        "request": {**run.meta["request"], "score_settings": {"conductance": {"target": "gold"}}}
-    }
-    gold = lens.lens_maps(
-        changed(run, tmp_path, "lens", lambda table: table, **gold),
-        ISP,
-        text_id,
-        "fine-tuned",
-        0,
-        1,
-    )
-    assert "for the true class" in gold.caveat and gold.said.endswith(
-        "speaks most for the true class."
-    )
     small = lens.lens_heads(run, ISP, text_id, "fine-tuned", (0, 1)).figure
     places = [(list(trace.x), list(trace.y)) for trace in small.data]
     assert ([1], [0]) in places, "the head that is shown is marked"
@@ -380,22 +347,6 @@ def test_degenerate_seeds_are_warned_of_and_crossed(run):
         marks = [trace for trace in panel.figure.data if trace.name == "degenerate seeds"]
         assert len(marks) == 1 and marks[0].marker.symbol == "x", "stars mean tickets here"
     assert " of 3 seeds end" in verdict(run, wrong).more, "not trials"
-
-
-def test_too_few_texts_and_one_class_get_no_verdict(run):
-    source = at("isp:conductance", 0.5, "source")
-    panel = classifier_groups.paid_by_group(run, source)
-    assert (
-        "texts of one class only, so no verdict" in panel.said
-        and "image" not in panel.said + panel.caveat
-    )
-
-
-def test_compare_warns_of_what_differs(store):
-    runs = [store.open("plain"), store.open("same")]
-    warnings = compare.comparability(runs)[1]
-    assert any("Another number of seeds" in text for text in warnings)
-    assert "accuracy gap of length" in compare.compare_runs(runs, ISP).question
 
 
 def test_masks_are_those_of_seeds(run, tmp_path):
@@ -452,24 +403,6 @@ def test_percentiles_read_as_english():
         help._place({"percentile": share}) for share in (0.01, 0.02, 0.03, 0.11, 0.12, 0.22, 0.97)
     ]
     assert [one.split()[0] for one in said] == ["1st", "2nd", "3rd", "11th", "12th", "22nd", "97th"]
-
-
-def test_the_proof_against_captum_is_told(run, tmp_path):
-    proof = {
-        "largest_relative_difference": 3e-6,
-        "tolerance": 1e-4,
-        "captum": "0.9.0",
-        "tokens": 12,
-    }
-    proven = changed(
-        run,
-        tmp_path,
-        "tickets",
-        lambda table: table,
-        provenance={"versions": {}, "conductance": proof},
-    )
-    (note,) = (note for note in track_of(proven).evidence.notes(proven) if "Captum" in note)
-    assert "a text of 12 tokens" in note and "3 × 10⁻⁶" in note and "allowed 0.0001" in note
 
 
 def test_thesis_tables_stand_beside_this_audit_where_the_task_is_the_same(run, store, tmp_path):

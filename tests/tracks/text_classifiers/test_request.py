@@ -5,31 +5,18 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 
-import pytest
-
 from engine.audit.fields import fields_of
 from engine.tracks.text_classifiers import words
-from engine.tracks.text_classifiers.request import TextRequest, arm_of, disk_faults, validate_text
+from engine.tracks.text_classifiers.request import TextRequest, disk_faults, validate_text
 from engine.tracks.text_classifiers.scores.base import head_importances
 from tests.builders import faults_of
 from tests.tiny import build, folder_of
-from tests.tracks.text_classifiers.worlds import text_request, text_world
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    return text_world(tmp_path_factory.mktemp("world"))
+from tests.tracks.text_classifiers.worlds import text_request
 
 
 def told_of(request: TextRequest) -> dict[str, str]:
     found = faults_of(validate_text, request)
     return {fault.where: f"{fault.what} {fault.fix}" for fault in found}
-
-
-def test_a_sound_request_becomes_a_plan(world):
-    plan = validate_text(text_request(world))
-    assert plan.retune and plan.start_name.endswith("pretrained") and plan.max_length == 16
-    assert plan.texts.classes == ("blue", "green", "red") and plan.texts.groups == ("side",)
 
 
 def test_the_usual_score_and_fine_tuning_are_the_same_run_when_said(world):
@@ -44,8 +31,13 @@ def test_the_run_follows_the_content_and_not_the_name(world, tmp_path):
     shutil.copytree(world, tmp_path / "moved")
     moved = text_request(tmp_path / "moved")
     assert validate_text(moved).run_id == validate_text(text_request(world)).run_id
+    found = [validate_text(moved).run_id]
+    for name in ("model/config.json", "model/pretrained/tokenizer.json"):
+        path = tmp_path / "moved" / name
+        path.write_text(path.read_text() + "\n")
+        found.append(validate_text(moved).run_id)
     build("bert", tmp_path / "moved" / "model" / "pretrained", seed=5)
-    assert validate_text(moved).run_id != validate_text(text_request(world)).run_id
+    assert len({*found, validate_text(moved).run_id}) == 4, "configuration, tokenizer, weights"
 
 
 def test_procedures_that_train_need_the_weights_before_fine_tuning(world, tmp_path):
@@ -102,10 +94,6 @@ def test_a_model_that_goes_through_its_layers_again_is_refused_with_the_reason(w
     assert "would mix its depths" in found["model"]
 
 
-def test_names_of_arms():
-    assert arm_of("isp") == ("isp", "conductance") and arm_of("once:random") == ("once", "random")
-
-
 def test_more_weights_than_a_run_can_keep_are_said_before_the_work(world, monkeypatch):
     monkeypatch.setattr("engine.tracks.text_classifiers.request.MOST_KEPT", 100_000)
     found = told_of(text_request(world))
@@ -113,18 +101,6 @@ def test_more_weights_than_a_run_can_keep_are_said_before_the_work(world, monkey
         "weights of 7 models are about 0.0 GB" in found["keep_weights"]
     )  # 2 sparsities x 3 procedures + the full one
     assert validate_text(text_request(world, keep_weights="none")).retune
-
-
-def test_the_run_follows_configuration_and_tokenizer_too(world, tmp_path):
-    shutil.copytree(world, tmp_path / "w")
-    mine = text_request(tmp_path / "w")
-    before = validate_text(mine).run_id
-    for name in ("model/config.json", "model/pretrained/tokenizer.json"):
-        path = tmp_path / "w" / name
-        path.write_text(path.read_text() + "\n")
-        after = validate_text(mine).run_id
-        assert after != before, name
-        before = after
 
 
 def test_a_model_without_a_head_cannot_be_taken_as_it_is(world, tmp_path):
@@ -159,16 +135,6 @@ def test_a_score_without_words_of_its_own_is_offered_last(monkeypatch):
     methods = next(one for one in fields_of(TextRequest) if one.name == "methods")
     known = list(methods.parts[1].known())
     assert known[0] == "random" and sorted(known) == sorted(head_importances())
-
-
-def test_an_exact_null_of_what_trains_is_refused(world):
-    asked = text_request(
-        world, methods=("isp:conductance", "one-shot-isp:random"), random_masks=200
-    )
-    assert "asked of isp, one-shot-isp, which train" in told_of(asked)["random_masks"]
-    for fine in ({"random_masks": 0}, {"methods": ("isp:conductance", "once:conductance")}):
-        assert validate_text(replace(asked, **fine))
-    assert "random_masks" in told_of(replace(asked, random_masks=-1))
 
 
 def test_the_usual_number_of_random_masks_is_part_of_what_a_run_is(world):

@@ -14,10 +14,9 @@ import pytest
 from engine.audit.verification import verify_run
 from engine.core.errors import Cancelled, RequestError
 from engine.core.types import HeadMask, Hooks
-from engine.store.runs import Run, Store, unpack, where
+from engine.store.runs import Run, Store, where
 from engine.surgery import agreement as equivalence
 from engine.surgery.agreement import Agreement
-from engine.surgery.filters.graph import with_weights
 from engine.surgery.heads.mask import cut, masked
 from engine.tracks.text_classifiers.arms import arms_of, forecast
 from engine.tracks.text_classifiers.context import TextShard
@@ -29,7 +28,7 @@ from engine.tracks.text_classifiers.run import context_of, importance_only, run_
 from tests.classifiers.whole_runs import COLUMNS as SHARED
 from tests.classifiers.whole_runs import WholeRun, models_of, rewritten
 from tests.classifiers.worlds import stop_after
-from tests.tracks.text_classifiers.worlds import METHODS, colour_csv, text_request, text_world
+from tests.tracks.text_classifiers.worlds import METHODS, colour_csv, text_request
 
 COLUMNS = {
     "variants": (
@@ -68,11 +67,6 @@ COLUMNS = {
         "base score other sparsity axis metric group value low high p q n n_trials verdict"
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    return text_world(tmp_path_factory.mktemp("world"))
 
 
 @pytest.fixture(scope="module")
@@ -158,27 +152,6 @@ def test_each_round_cuts_the_heads_with_the_lowest_importance(run):
         assert newly and mine[newly].max() <= mine[stay].min()
 
 
-def test_a_ticket_is_winning_only_where_it_was_trained_from_pretrained_weights(run):
-    pooled = run.table("variants").query("seed == -1 and method != 'dense'")
-    assert set(pooled.loc[~pooled["retrained"], "ticket"]) <= {"matching", "no"}
-    assert set(pooled.loc[pooled["retrained"], "ticket"]) <= {"winning", "no"}
-
-
-def test_a_stored_model_gives_its_stored_answers(run, request_, tmp_path):
-    """From run.json and two tables to the cut and fine-tuned model, as an export does."""
-    context = context_of(validate_text(request_), Store(tmp_path), Hooks())
-    name = "one-shot-isp:conductance-75%#0"
-    weights, row = run.table("weights"), trials(run).loc[name]
-    small = with_weights(
-        cut(context.pretrained(0), context.mask(json.loads(row["cut"]))),
-        unpack(weights[weights["variant"] == name])[0],
-    )
-    assert small.n_parameters == row["parameters"] < context.pretrained(0).n_parameters
-    stored = run.table("predictions").query("variant == @name")
-    assert stored["text_id"].tolist() == run.table("texts")["text_id"].tolist()
-    assert np.allclose(stored.filter(like="p_"), answers_of(context, small), atol=1e-6)
-
-
 def test_scored_texts_are_balanced_training_texts(request_, tmp_path):
     context = context_of(validate_text(request_), Store(tmp_path), Hooks())
     one, other = scored_texts(context, 0), scored_texts(context, 1)
@@ -229,10 +202,17 @@ def test_matrices_of_the_lens(run):
 
 
 def test_finished_measurements_serve_another_request(run, request_, store, monkeypatch):
-    """Fewer arms, and only scores: nothing is fitted again."""
+    """Fewer arms and more group columns, and only scores: nothing is fitted again."""
     monkeypatch.setattr("engine.tracks.text_classifiers.measurements.tuned.fit", None)
     less = run_text_audit(
-        replace(request_, methods=("isp:magnitude",), random_masks=None, keep_weights="none"), store
+        replace(
+            request_,
+            methods=("isp:magnitude",),
+            axes=("side", "length", "class"),
+            random_masks=None,
+            keep_weights="none",
+        ),
+        store,
     )
     assert less.id != run.id and not less.has("weights")
     scored = importance_only(replace(request_, methods=("once:conductance",)), store)
@@ -336,16 +316,6 @@ def test_costs_say_whether_masked_and_cut_agree_because_it_was_tried(run, compar
     assert set(costs["max_logit_difference"]) <= {
         found.max_logit_difference for _, found in compared
     }
-
-
-def test_more_group_columns_serve_the_same_measurements(run, request_, store, monkeypatch):
-    monkeypatch.setattr("engine.tracks.text_classifiers.measurements.tuned.fit", None)
-    assert (
-        run_text_audit(
-            replace(request_, axes=("side", "length", "class"), keep_weights="none"), store
-        ).id
-        != run.id
-    )
 
 
 def test_random_masks_are_worth_what_a_masked_forward_pass_says(run, request_):

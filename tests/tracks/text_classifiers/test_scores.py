@@ -74,13 +74,6 @@ def plain(name: str):
 
 
 @EACH
-def test_a_method_says_what_it_is(name):
-    method = head_importances()[name]
-    assert set(method.not_in_key) <= {setting.name for setting in method.settings}
-    assert not (method.draws and method.reads_texts)
-
-
-@EACH
 def test_a_number_for_every_head_of_every_text(name):
     found, method = plain(name), head_importance(name)
     n = len(TEXTS) if method.reads_texts else 1
@@ -207,13 +200,6 @@ def test_damaged_weights_are_never_a_score(name):
     if head_importance(name).reads_texts:
         with pytest.raises(PruneAuditError, match="not finite"):
             scored(name, clf)
-
-
-def test_an_unknown_score_is_named_with_the_known_ones():
-    with pytest.raises(
-        RequestError, match="abs_corr, attribution_mass, conductance, deep_lift, fixed_class"
-    ):
-        head_importance("gradient")
 
 
 def test_conductance_is_the_correlation_of_attention_and_attribution():
