@@ -274,18 +274,6 @@ def test_one_vs_rest_where_it_is_asked_for():
     pd.testing.assert_frame_equal(*same)
 
 
-def test_a_variant_equal_to_the_dense_model_changes_nothing():
-    images = world(k=3)
-    dense = answers(images, 3)
-    found = (
-        small(images, ["skin", "class"], dense, "xyz").variant([dense.copy()] * 3).pooled("same")
-    )
-    for table in found.results, found.groups:
-        np.testing.assert_array_equal(table[["delta", "delta_low", "delta_high"]], 0.0)
-    np.testing.assert_array_equal(found.results["delta_p"], 1.0)
-    assert set(found.results[found.results["metric"] == "auc_gap"]["verdict"]) == {UNCLEAR}
-
-
 def test_equal_groups_lie_inside_the_null_band():
     p = []
     for seed in range(30):
@@ -388,16 +376,6 @@ def test_difference_between_two_arms():
     np.testing.assert_allclose(arm_difference(plain, weighted)["value"], -every["value"])
     with pytest.raises(PruneAuditError, match="cannot be compared"):
         arm_difference(plain, small(images, ["skin"], answers(images)).dense_arm)
-
-
-def test_order_of_images_does_not_matter():
-    images = world(200)
-    dense, cut = answers(images), answers(images, seed=2)
-    turn = np.random.default_rng(5).permutation(200)
-    here = small(images, ["sex"], dense).variant([cut]).pooled("v")
-    there = small(images.iloc[turn], ["sex"], dense[turn]).variant([cut[turn]]).pooled("v")
-    pd.testing.assert_frame_equal(here.results, there.results)
-    pd.testing.assert_frame_equal(here.groups, there.groups)
 
 
 def test_degenerate_models_are_marked():

@@ -134,12 +134,6 @@ def test_undefined_draws():
     assert np.isnan([found.low[1], found.high[1]]).all() and found.value[1] == 5.0
 
 
-def test_numbers_of_trials():
-    assert list(numbered(["a", "b"])) == [0, 1] and list(numbered({4: "x", 2: "y"})) == [2, 4]
-    part = simulated(3, 1, 1, 1, cells=2)
-    assert part.only(2).numbers == (2,) and (part.only(2).values == part.values[2]).all()
-
-
 def test_intervals_stay_inside_what_a_quantity_can_be():
     """A gap of .95 in two trials that disagree: the plain interval would end at 1.6, that of the
     change at -1.5."""
