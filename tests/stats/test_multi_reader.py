@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
-from engine.stats.gap_of_means import FIXED, Trials, difference, level, numbered
+from engine.stats.gap_of_means import FIXED, Trials, difference, level
 
 
 def trials(values, draws, numbers=None, shares=False, units=np.nan):

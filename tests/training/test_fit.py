@@ -250,19 +250,6 @@ def test_dropout_does_something():
     assert not same(fitted(TwoConvs(2, 0.5))[0], fitted(TwoConvs(2, 0.0))[0])
 
 
-def test_the_same_fit_twice_is_the_same_and_another_seed_is_not():
-    assert same(fitted()[0], fitted()[0])
-    classifier = tiny()
-    fit(
-        classifier.model,
-        some_batches(classifier, N, 7, seed=2, mirror=True),
-        some_targets(N),
-        Recipe(epochs=3, rate=0.01, batch=7),
-        "fc",
-    )
-    assert not same(fitted()[0], classifier.model)
-
-
 def test_cancel_is_asked_for_before_every_batch():
     asked = []
     fitted(check=lambda: asked.append(1))
