@@ -216,14 +216,6 @@ def test_a_history_that_does_not_fit_is_refused(history):
         replayed(whole, history, filter_graph(whole).mask(np.ones(7)))
 
 
-def test_a_history_of_another_model_is_refused():
-    other = lively("resnet20", 16)
-    graph = filter_graph(other)
-    _, history = cut_filters(other, graph.mask(some_mask(graph)))
-    with pytest.raises(RequestError, match="pruning history"):
-        replayed(lively(SMALL, 16), history, graph.mask(np.ones(graph.total)))
-
-
 def test_what_cannot_be_followed_is_left_whole_and_named():
     """ShuffleNet's joined halves; a flip of the channels, which Torch-Pruning takes for nothing,
     fails its proof."""

@@ -211,29 +211,3 @@ def test_a_batch_larger_than_what_is_left_tells_no_more_than_all():
     draw_on(lm, begun(lm), DECODING, Hooks(inside=told.append))
     draw_on(lm, begun(lm), DECODING, Hooks(inside=told.append), batch_size=10)
     assert max(told) == 1.0 and min(told) > 0.0
-
-
-@pytest.mark.slow
-def test_texts_of_the_demo_are_those_of_drawing_from_the_start():
-    from engine.models.load_language_model import load_language_model
-
-    lm, decoding = load_language_model("demo-gpt2", device="cpu"), Decoding(max_new_tokens=40)
-    words = [
-        "the people from",
-        "my neighbour is",
-        "a story about her",
-        "every day they",
-        "he said that",
-        "we saw",
-    ]
-    texts = [f"{word} {more}" for word in words for more in words]
-    start = begin(lm, texts, [f"p{at}" for at in range(len(texts))], [0] * len(texts), decoding)
-    singles = [HeadMask(lm.n_layers, lm.n_heads, ((2, head),)) for head in range(4)]
-
-    def drawn(mask):
-        with masked(lm, mask):
-            return draw_on(lm, start, decoding)[0]
-
-    assert redrawn(lm, singles, start, draw_on(lm, start, decoding)[0], decoding) == [
-        drawn(mask) for mask in singles
-    ]

@@ -229,11 +229,3 @@ def _compare_slopes(loss, step, tolerance, least):
             nudge = nudge.reshape(3, 4)
             slope = (loss(start + nudge) - loss(start - nudge)) / (2 * step)
             assert abs(float(slope - exact.flatten()[unit])) < tolerance
-
-
-def test_gates_of_zero_are_a_mask():
-    lm = tiny_model("llama_grouped")
-    with masked(lm, MASK):
-        wanted = lm.model(TOKENS).logits
-    with gated(lm, torch.from_numpy(MASK.keep())):
-        assert torch.equal(lm.model(TOKENS).logits, wanted)
