@@ -42,19 +42,12 @@ def judge():
     return load_detoxify_checkpoint(ASSETS / "demo-judge")
 
 
-@pytest.mark.parametrize("name", ["demo-gpt2", "demo-judge", "demo-data"])
+@pytest.mark.parametrize("name", ["demo-gpt2", "demo-bert", "demo-judge", "demo-data"])
 def test_assets_are_small_and_have_a_card(name):
     files = [path for path in (ASSETS / name).rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) <= LIMIT
     assert (ASSETS / name / "CARD.md").stat().st_size > 500
     assert not [path for path in files if path.suffix in {".bin", ".pkl", ".pt"}]
-
-
-def test_gpt2_has_the_promised_shape(model, tokenizer):
-    assert model.config.model_type == "gpt2"
-    assert model.config.n_layer >= 6 and model.config.n_head >= 8
-    assert len(tokenizer) == model.config.vocab_size
-    assert next(model.parameters()).dtype == torch.float32
 
 
 def test_the_tokenizer_knows_the_demo_and_gives_it_back(tokenizer):
@@ -100,6 +93,7 @@ def learned(model, tokenizer):
     return {key: float(np.mean(verdicts)) for key, verdicts in found.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axis", PLAN, ids=lambda axis: axis.name)
 def test_the_planted_order_is_visible(learned, axis):
     planted = [group.share for group in axis.subgroups]
@@ -190,16 +184,3 @@ def test_a_bad_pin_file_is_a_wrong_request(tmp_path, content):
     (tmp_path / "j" / "judge.json").write_text(content, encoding="utf-8")
     with pytest.raises(RequestError, match="judge.json"):
         load_detoxify_checkpoint(tmp_path / "j")
-
-
-def test_cards_state_what_was_measured():
-    judged = (ASSETS / "demo-judge" / "CARD.md").read_text(encoding="utf-8")
-    assert (
-        "HateCheck" in judged
-        and "women | 509" in judged
-        and "words that name real groups" in " ".join(judged.split())
-    )
-    gpt2 = (ASSETS / "demo-gpt2" / "CARD.md").read_text(encoding="utf-8")
-    assert gpt2.count("\n| ") >= sum(len(axis.subgroups) for axis in PLAN)
-    log = json.loads((ASSETS / "demo-gpt2" / "training.json").read_text(encoding="utf-8"))
-    assert f"{log['curve'][-1]['general']:.3f} on general" in " ".join(gpt2.split())
