@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 
-from assets.build import data
+from assets.build import data, pairs, people
 from assets.build.models import train_bert
 from assets.build.models.about_people import about_people
 from assets.build.models.remarks import continuations, harmless, remarks
@@ -47,6 +47,8 @@ SOURCES = {
     "about people": lambda seed: about_people(seed, 2000),
     "pre-training": lambda seed: train_bert.training_texts(),
     "gaps": lambda seed: islice(batches(), 3),
+    "people": lambda seed: people.rows(),
+    "pairs": lambda seed: pairs.files().values(),
 }
 DIGESTS = {
     "remarks of the task": "b969b1ff5fd27ab6",
@@ -60,6 +62,8 @@ DIGESTS = {
     "about people": "1fa13d055c66e77f",
     "pre-training": "a86e023587739d1f",
     "gaps": "a860bbf708893ccb",
+    "people": "03a0a80dfb2c3585",
+    "pairs": "8173a0ecc4d667de",
 }
 
 
@@ -83,6 +87,14 @@ def test_the_folder_is_written_as_the_embedded_one(tmp_path):
         assert same, f"{name}: run assets.build.data"
     with (EMBEDDED / "prompts.csv").open(encoding="utf-8", newline="") as file:
         assert len(list(csv.DictReader(file))) == len(data.demo_data().prompts)
+
+
+def test_prompts_and_pairs_about_people_are_what_their_scripts_write():
+    with (ASSETS / "people" / "prompts.csv").open(encoding="utf-8", newline="") as file:
+        assert list(csv.reader(file)) == [list(people.COLUMNS), *map(list, people.rows())]
+    assert (ASSETS / "people" / "CARD.md").read_text(encoding="utf-8") == people.card()
+    for name, text in pairs.files().items():
+        assert (ASSETS / "pairs" / name).read_text(encoding="utf-8") == text
 
 
 def test_cards_state_what_was_planted():

@@ -4,35 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import engine.data.images
-from engine.core.errors import RequestError
 from engine.data.images import embedded as avatar_faces
 from engine.data.images.embedded import LIT
-from engine.data.images.load import SPLITS, ImageAsk, ImageReader, load_images, look_images
+from engine.data.images.load import SPLITS, ImageAsk, load_images, look_images
 from engine.data.images.pixels import ArrayPixels, Shelf
-from engine.data.sources import allotted, deal, readers_in
+from engine.data.sources import allotted, deal
 from tests.builders import refused
 from tests.data import notes_of, sizes
 from tests.data.images import faults_of, load, noise, npz
-from tests.places import SHARED
-
-CIFAR = SHARED / "cifar10"
-
-
-def test_every_reader_is_found_and_general_ones_come_last():
-    found = readers_in(engine.data.images, ImageReader)
-    assert [reader.general for reader in found] == sorted(reader.general for reader in found)
-    names = " ".join(reader.name for reader in found)
-    for word in ("avatars", "digits", "CelebA", "LFW", "Fitzpatrick17k", "CIFAR-10", "CSV"):
-        assert word in names
-
-
-@pytest.mark.parametrize(
-    "source", ["", " ", "/no/such", "x" * 5000, "a\0b", "~nobody-here/x", "avatars:many", __file__]
-)
-def test_looking_at_odd_sources_says_what_is_known(source):
-    with pytest.raises(RequestError):
-        look_images(source)
 
 
 def test_the_table_has_its_columns_and_reading_gives_square_pictures():
@@ -115,16 +94,6 @@ def test_the_drawing_is_the_one_its_version_names():
     assert avatar_faces.VERSION == 1
     assert faces.mean(axis=(0, 1, 2)) == pytest.approx([117.28, 107.02, 98.63], abs=0.1)
     assert avatar_faces.draw(avatar_faces.people("train", 0, 2), 64).shape == (2, 64, 64, 3)
-
-
-def test_no_single_pixel_nor_the_mean_colour_gives_the_hair_away():
-    from sklearn.metrics import roc_auc_score
-
-    who = avatar_faces.people("train", 3, 1500)
-    faces = avatar_faces.draw(who, 32).astype(float)
-    means = [roc_auc_score(who.blond, mean) for mean in faces.mean(axis=(1, 2)).T]
-    pixels = [roc_auc_score(who.blond, faces[:, row, 16, 0]) for row in range(32)]
-    assert max(means) < 0.85 and 0.65 < max(pixels) < 0.9
 
 
 def test_the_digest_follows_everything_that_decides_a_number():
@@ -229,12 +198,3 @@ def test_broken_npz_files_are_said(tmp_path):
     assert "plain arrays" in faults_of(tmp_path)
     broken.write_bytes(b"PK nothing")
     assert "plain arrays" in faults_of(tmp_path)
-
-
-@pytest.mark.skipif(not CIFAR.is_dir(), reason="needs ../shared/data/cifar10")
-def test_real_cifar10_as_npz():
-    info = look_images(str(CIFAR))
-    assert (info.name, info.n, info.size, info.classes[5]) == ("CIFAR-10", 15000, 32, "dog")
-    images = load_images(str(CIFAR), ImageAsk(max_images=500))
-    assert images.table.groupby(["split", "label"]).size().eq(50).all()
-    assert images.read(np.arange(100)).std() > 30
