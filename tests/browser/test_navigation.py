@@ -114,21 +114,6 @@ def test_a_tab_is_a_link_and_is_reached_by_keyboard(page, address):
     assert page.get_by_role("tab", name="Across axes").get_attribute("aria-selected") == "true"
 
 
-def test_a_level_in_a_link_is_taken_as_it_is_spelled_or_said(page, address):
-    page.goto(f"{address}/trade_off{RUN}&sparsity=0%25")
-    settled(page)
-    assert page.get_by_role("slider").first.get_attribute("aria-valuetext") == "0 %"
-    page.goto(f"{address}/heads{RUN}&sparsity=14%25")
-    settled(page)
-    page.get_by_text("The link asks for 14%, which is no step here").wait_for()
-    assert asked(page)["sparsity"] == "12.5 %"
-    page.get_by_text("12.5 % is not measured: this page shows 10 %.").wait_for()
-    page.goto(f"{address}/trade_off{RUN}&axis=Weather&method=scissors")
-    settled(page)
-    for said in ("Weather", "scissors"):
-        page.get_by_text(f"The link asks for {said}, which is not here").wait_for()
-
-
 @pytest.mark.slow
 def test_a_choice_of_another_audit_does_not_stay_in_the_address(page, address, store):
     from tests.made_up import another
