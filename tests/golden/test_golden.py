@@ -6,13 +6,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import pytest
 
-from engine.report import contents, report
 from engine.report.charts.panel import Panel
 from engine.report.charts.pareto import pareto
 from engine.report.charts.what_was_cut import what_was_cut
@@ -25,27 +22,12 @@ from tests.golden.golden import KEPT, drawn, text_of
 EMBEDDED_RUNS = Store(EMBEDDED, read_only=True)
 
 
-@pytest.fixture
-def drawn_once(no_charts, monkeypatch):
-    """Panels for the list, the summary and the report are one: what is kept of a report is its
-    words, which no theme changes."""
-    for name in ("axis_panels", "shared_panels"):
-        once = _once(getattr(contents, name))
-        for module in (contents, report):
-            monkeypatch.setattr(module, name, once)
-
-
-def _once(make):
-    kept = cache(lambda run, choice: list(make(run, choice)))
-    return lambda run, choice: kept(run, replace(choice, dark=False))
-
-
 def test_every_embedded_audit_is_kept():
     assert {path.stem for path in KEPT.iterdir()} == set(EMBEDDED_RUNS.ids())
 
 
 @pytest.mark.parametrize("run_id", EMBEDDED_RUNS.ids())
-def test_it_says_what_it_said(run_id, drawn_once):
+def test_it_says_what_it_said(run_id, no_charts, drawn_once):
     """Where a wording was meant to change: `python -m tests.golden.golden`, and the commit shows
     it."""
     kept = (KEPT / f"{run_id}.txt").read_text(encoding="utf-8").splitlines()

@@ -23,6 +23,9 @@ NEEDED = ("variants", "results", "groups", "scores", "prompts", "generations")
 """Tables without which no audit is drawn; the last three are of language models alone."""
 
 
+pytestmark = pytest.mark.usefixtures("drawn_once")
+
+
 @pytest.fixture(scope="module", params=tracks())
 def run(request) -> Run:
     return made_up.kept(request.param)
