@@ -15,8 +15,6 @@ from engine.models import runtime  # noqa: F401
 from engine.models.load_text_classifier import inspect_text_model, load_text_classifier
 from tests.places import ASSETS
 
-from transformers import AutoTokenizer  # isort: skip
-
 FOLDER = ASSETS / "demo-bert"
 TINY = Recipe(
     layers=1, heads=2, width=16, inner=16, steps=6, tune_epochs=1, tune_batch=400, tune_seeds=1
@@ -57,21 +55,6 @@ def test_both_checkpoints_have_the_promised_shape(log):
         )
         assert info.vocab_size < 1000
     assert log["parameters"] == tuned.n_parameters
-
-
-def test_the_tokenizer_reads_every_text_and_spells_new_words():
-    tokenizer = AutoTokenizer.from_pretrained(FOLDER, local_files_only=True)
-    texts = [text for table in tables().values() for text in table["text"]]
-    rows = tokenizer(texts)["input_ids"]
-    assert max(map(len, rows)) <= 64
-    assert not any(tokenizer.unk_token_id in row for row in rows)
-    assert not any("##" in piece for text in texts for piece in tokenizer.tokenize(text))
-    assert tokenizer.tokenize("The zebra?") == ["the", "z", "##e", "##b", "##r", "##a", "?"]
-    assert tokenizer("a", "b")["token_type_ids"] == [0, 0, 0, 1, 1]
-    assert tokenizer.get_vocab() == train_bert.demo_tokenizer(Recipe()).get_vocab()
-    assert (FOLDER / "tokenizer.json").read_bytes() == (
-        FOLDER / "pretrained" / "tokenizer.json"
-    ).read_bytes()
 
 
 def test_it_is_as_good_as_its_card_says_and_ostra_pays(shipped, test_texts, log):

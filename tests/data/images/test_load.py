@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from engine.data.images import embedded as avatar_faces
-from engine.data.images.embedded import LIT
 from engine.data.images.load import SPLITS, ImageAsk, load_images, look_images
 from engine.data.images.pixels import ArrayPixels, Shelf
 from engine.data.sources import allotted, deal
@@ -40,40 +39,6 @@ def test_all_faults_of_an_ask_are_said_together():
         assert words in " ".join(faults)
     assert "target itself" in faults_of("digits", groups=("digit",))
     assert "cannot show 10 classes" in faults_of("digits", max_images=9)
-
-
-def test_avatars_have_the_shares_of_celeba_in_every_split():
-    images = load_images("avatars")
-    assert sizes(images) == (12000, 2000, 8000)
-    wanted = {(1, "male"): 0.0085, (1, "non-male"): 0.1405}
-    wanted |= {(0, "male"): 0.4108, (0, "non-male"): 0.4402}
-    for _, rows in images.table.groupby("split"):
-        shares = rows.groupby(["label", "male"]).size() / len(rows)
-        assert shares.to_dict() == pytest.approx(wanted, abs=0.0016)
-        tones = rows.groupby("skin").size() / len(rows)
-        assert tones.to_dict() == pytest.approx(
-            {"light": 0.42, "medium": 0.34, "dark": 0.24}, abs=0.04
-        )
-    assert look_images("avatars").n == len(images.table)
-    assert look_images("avatars:600").n == 600 + 100 + 400
-
-
-def test_the_planted_gap_is_light_on_some_faces_of_one_group_and_nothing_else():
-    """Faces, labels and groups are those of avatars; a third of the non-male ones are lit, in every
-    split."""
-    plain, gap = (
-        load_images(name, ImageAsk(max_images=400)) for name in ("avatars", "avatars-gap")
-    )
-    assert plain.table.equals(gap.table) and plain.digest != gap.digest
-    assert "planted" in gap.stand_in
-    rows = np.arange(len(plain.table))
-    before, after = plain.read(rows), gap.read(rows)
-    lit = (before != after).any(axis=(1, 2, 3))
-    male = (plain.table["male"] == "male").to_numpy()
-    assert not lit[male].any()
-    for _, part in plain.table[~male].groupby("split"):
-        assert abs(lit[part.index].mean() - LIT) < 0.12
-    assert after[lit][..., :2].mean() - before[lit][..., :2].mean() > 20
 
 
 def test_a_face_does_not_depend_on_what_else_is_drawn():
