@@ -15,7 +15,7 @@ from engine.audit.tracks import request_from, tracks
 from engine.store.runs import Store
 from tests.browser.test_main_path import pick, settled
 from tests.builders import seal
-from tests.made_up import make, small
+from tests.made_up import small
 
 pytestmark = pytest.mark.browser
 RUN = "?run=synthetic-run"
@@ -197,27 +197,6 @@ def test_audits_without_a_common_axis_are_not_compared_and_that_is_said_once(pag
         page.get_by_role("heading", name="Which settings differ?").wait_for()
     finally:
         shutil.rmtree(run.path)
-
-
-@pytest.mark.slow
-def test_an_audit_is_deleted_and_had_back(page, address, store):
-    make("language_models", store, "gone-run", title="To be deleted", per_group=8)
-    page.goto(f"{address}/audits{RUN}")
-    settled(page, "Audits")
-    row = page.locator('[data-testid="stVerticalBlock"], [data-testid="stHorizontalBlock"]')
-    row = (
-        row.filter(has_text="To be deleted")
-        .filter(has=page.get_by_role("button", name="More"))
-        .last
-    )
-    row.get_by_role("button", name="More").click()
-    page.get_by_role("button", name="Delete").click()
-    page.get_by_text("To be deleted was moved to the trash").wait_for()
-    assert not Store(store).has("gone-run")
-    page.get_by_role("button", name="Undo").click()
-    page.get_by_text("was moved to the trash").wait_for(state="detached")
-    assert Store(store).has("gone-run")
-    shutil.rmtree(store / "runs" / "gone-run")
 
 
 @pytest.mark.slow

@@ -236,18 +236,6 @@ def config_folder(place: Path, **config: object) -> Path:
 @pytest.mark.parametrize(
     ("kind", "settings", "said"),
     [
-        ("mamba", {}, "mixes tokens by MambaMixer, not by attention heads"),
-        (
-            "rwkv",
-            {"attention_hidden_size": 32},
-            "names no number of attention heads|not by attention heads",
-        ),
-        (
-            "jamba",
-            {"num_attention_heads": 4, "num_key_value_heads": 2, "use_mamba_kernels": False},
-            "MambaMixer",
-        ),
-        ("t5", {}, "encoder-decoder"),
         ("electra", {}, "is an encoder: it reads texts and does not continue them"),
         ("mllama_text_model", {}, "transformers has no language model of it"),
         (
@@ -264,6 +252,7 @@ def config_folder(place: Path, **config: object) -> Path:
     ],
 )
 def test_what_has_no_such_heads_is_refused_with_a_sentence(tmp_path, kind, settings, said):
+    """More of them: tests/test_benchmarks.py, as `benchmarks.families` refuses them."""
     sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "vocab_size": 48}
     sizes = {} if kind == "gemma3" else sizes
     folder = config_folder(tmp_path / "it", model_type=kind, **sizes, **settings)
