@@ -11,12 +11,6 @@ from engine.models import runtime
 from engine.models.load_language_model import load_language_model
 
 
-def test_the_guard_acts_once_at_most():
-    before = list(runtime._schemas)
-    assert runtime._guard_torchvision() is bool(before)
-    assert runtime._schemas == before
-
-
 @pytest.mark.parametrize("name", ["tpu", "cuda:x", "", "cpu:", "CUDA"])
 def test_unknown_devices_are_named(name):
     if name == "cpu:":

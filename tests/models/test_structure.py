@@ -270,14 +270,6 @@ def test_shards_without_their_index_are_named(tmp_path):
         inspect_model(folder)
 
 
-def test_a_line_says_how_a_model_was_read():
-    info = inspect_model(folder_of("qwen3"))
-    assert info.how.startswith(
-        "Read off its modules: 3 layers of Qwen3Attention, 4 heads on 2 key/value heads, 8 wide"
-    )
-    assert inspect_model(folder_of("gpt2")).how == ""
-
-
 # Families whose proof is not repeated when they are loaded; a new one needs a tiny model.
 
 

@@ -26,24 +26,6 @@ def small_model(name):
 EACH = pytest.mark.parametrize("name", [TwoConvs, Tied, SMALL, "resnet20", "mobilenet_v2"])
 
 
-def test_by_hand():
-    """conv1 keeps filters 0 and 2 of 3, conv2 1 and 3 of 4: rows and columns of the whole one,
-    counted flat."""
-    whole = tiny()
-    mask = filter_graph(whole).mask(np.array([1, 0, 1, 0, 1, 0, 1]))
-    places = places_of(whole, mask)
-    assert places["conv1.bias"].tolist() == [0, 2] and places["bn2.weight"].tolist() == [1, 3]
-    assert places["conv2.weight"].flatten().tolist() == [
-        3,
-        5,
-        9,
-        11,
-    ]  # [4, 3]: rows 1 and 3, columns 0 and 2
-    assert places["fc.weight"].tolist() == [[1, 3], [5, 7]]
-    assert places["fc.bias"].tolist() == [0, 1]  # nothing of it is cut
-    assert places["conv1.weight"].shape == (2, 3, 3, 3) and places["conv1.weight"][1, 0, 0, 0] == 54
-
-
 @EACH
 def test_every_number_of_the_cut_model_is_the_one_at_its_place(name):
     whole = small_model(name)
