@@ -14,8 +14,6 @@ from engine.audit.jobs import JobState
 from engine.audit.tracks import request_from, tracks
 from engine.store.runs import Store
 from tests.browser.test_main_path import pick, settled
-from tests.builders import seal
-from tests.made_up import small
 
 pytestmark = pytest.mark.browser
 RUN = "?run=synthetic-run"
@@ -175,28 +173,6 @@ def test_resuming_is_said_at_once(page, address, store):
         page.get_by_test_id("stAlert").filter(has_text="a-model-that-is-nowhere").first.wait_for()
         page.get_by_text("Resuming: waiting for the engine").wait_for(state="detached")
         assert page.get_by_role("button", name="Resume").is_enabled()
-
-
-@pytest.mark.slow
-def test_audits_without_a_common_axis_are_not_compared_and_that_is_said_once(page, address, store):
-    import json
-
-    run = small("language_models", store, "third-run")
-    meta = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
-    meta["request"]["axes"], meta["title"] = ["age"], "Third"
-    seal(run.path, meta)
-    try:
-        page.goto(f"{address}/compare?run=third-run")
-        settled(page, "What differs")
-        page.get_by_text("did not measure").wait_for()
-        assert (
-            page.get_by_text("did not measure").count() == 1
-            and page.locator(".js-plotly-plot").count() == 0
-        )
-        assert page.locator(".pa-warning").count() == 0
-        page.get_by_role("heading", name="Which settings differ?").wait_for()
-    finally:
-        shutil.rmtree(run.path)
 
 
 @pytest.mark.slow

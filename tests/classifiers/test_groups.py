@@ -239,19 +239,6 @@ def test_one_group_that_counts_makes_no_gap():
     assert one(single.results, metric="accuracy")["n"] == 60
 
 
-def test_classes_missing_in_a_group_are_said():
-    images = world(300, 3)
-    images["skin"] = np.where((images["skin"] == "a") & (images["label"] == 2), "b", images["skin"])
-    dense = answers(images, 3)
-    measure = small(images, ["skin"], dense, "xyz")
-    assert measure.notes == ("a (skin) has 2 of 3 classes: its AUC is over those.",)
-    rows = (images["skin"] == "a").to_numpy()
-    there, back = (roc_auc_score(images["label"][rows] == cls, dense[rows, cls]) for cls in (0, 1))
-    assert one(measure.dense().groups, group="a", metric="auc")["value"] == pytest.approx(
-        (there + back) / 2
-    )
-
-
 def test_one_vs_rest_where_it_is_asked_for():
     """Overall, of a group, and of the exchanged labels; the classes' own AUC is against the rest in
     either way."""

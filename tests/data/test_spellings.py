@@ -1,8 +1,6 @@
 """One value in several spellings is one, and is said, whatever the source; what forms offer is what
 audits read."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -211,16 +209,6 @@ def test_labels_and_groups_of_images(tmp_path):
     assert "40 different numbers: a regression" in images.faults_of(tmp_path)
 
 
-def test_class_folders_in_two_spellings_are_one_class(tmp_path):
-    folders = {"train/Cat": 12, "train/dog": 12, "test/cat": 4, "test/dog": 4}
-    names = [f"{folder}/{at}.png" for folder, n in folders.items() for at in range(n)]
-    pictures(tmp_path, names)
-    info, found = look_images(str(tmp_path)), images.load(tmp_path)
-    assert info.classes == found.classes == ("Cat", "dog")
-    assert "“Cat” (12) and “cat” (4) are read as one" in notes_of(found)
-    assert "“cat” (4)" in info.note
-
-
 def test_arrays_group_columns_and_repeated_class_names(tmp_path):
     for split, n in (("train", 12), ("test", 8)):
         town = np.array(["Ostra", "OSTRA ", "x", "nan"] * (n // 4))
@@ -247,27 +235,3 @@ def test_axes_and_subgroups_of_prompts(tmp_path):
     for told in ("upright strokes", "“kin” (12) and “Kin” (4)", "“Aunt” (5)", "“nan” (1) is"):
         assert told in notes_of(found)
     assert "1 prompts name no axis" in notes_of(found)
-
-
-def test_groups_of_bold_and_buckets_of_a_fasp_pair(tmp_path):
-    pages = {
-        "men": {"A": ["A was", "A is"]},
-        "Men": {"B": ["B was"]},
-        "women": {"C": ["C was", "C"]},
-    }
-    (tmp_path / "gender_prompt.json").write_text(json.dumps(pages))
-    found = load_prompts(tmp_path / "gender_prompt.json", [])
-    assert found.table.groupby("subgroup").size().to_dict() == {"men": 3, "women": 2}
-    assert "read as one: “men”" in notes_of(found)
-    (tmp_path / "p.json").write_text(json.dumps({"kin": {"t": [f"text {at}" for at in range(6)]}}))
-    buckets = ["Aunt", "aunt", "Aunt", "uncle", "uncle", "uncle"]
-
-    def pair(buckets):
-        groups = {"axis": ["kin"] * 6, "bucket": buckets}
-        (tmp_path / "p_groups.json").write_text(json.dumps(groups))
-        return load_prompts(tmp_path / "p.json", [])
-
-    assert pair(buckets).table.groupby("subgroup").size().to_dict() == {"Aunt": 3, "uncle": 3}
-    assert "bucket: “Aunt” (2) and “aunt” (1) are read as one: “Aunt”." in pair(buckets).notes
-    with pytest.raises(RequestError, match="1 prompts name no subgroup"):
-        pair([None, *buckets[1:]])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import hashlib
 from itertools import islice
-from random import Random
 
 import pytest
 
@@ -17,8 +16,8 @@ from assets.build import data, pairs, people
 from assets.build.models import train_bert
 from assets.build.models.about_people import about_people
 from assets.build.models.remarks import continuations, harmless, remarks
-from assets.build.remark_task import CARDS, CLASSES, card, overheard, tables
-from assets.build.written import PLAN, audit_prompts, draw_prompt, paragraphs, stories
+from assets.build.remark_task import overheard, tables
+from assets.build.written import paragraphs, stories
 from tests.places import ASSETS
 
 import torch  # isort: skip
@@ -74,12 +73,6 @@ def test_texts_are_the_same_on_every_machine(source):
     assert hashlib.sha256("\n".join(map(str, read[0])).encode()).hexdigest()[:16] == DIGESTS[source]
 
 
-def test_another_seed_gives_other_prompts():
-    assert audit_prompts(1) != audit_prompts(2)
-    axis = PLAN[0]
-    assert draw_prompt(axis, axis.subgroups[0], Random(1)).axis == axis.name
-
-
 def test_the_folder_is_written_as_the_embedded_one(tmp_path):
     data.write(tmp_path)
     for name in ("prompts.csv", "corpus.txt", "CARD.md"):
@@ -95,16 +88,3 @@ def test_prompts_and_pairs_about_people_are_what_their_scripts_write():
     assert (ASSETS / "people" / "CARD.md").read_text(encoding="utf-8") == people.card()
     for name, text in pairs.files().items():
         assert (ASSETS / "pairs" / name).read_text(encoding="utf-8") == text
-
-
-def test_cards_state_what_was_planted():
-    whole = data.card(data.demo_data())
-    for axis in PLAN:
-        for group in axis.subgroups:
-            assert f"| {axis.name} | {group.name} | {group.share:.2f} |" in whole
-    assert "invented" in whole
-    for task in CLASSES:
-        assert CARDS[task].endswith(".") and CARDS[task] in card(task)
-    assert "| ostra | 200 | 200 | 5% |" in card("remarks")
-    with pytest.raises(KeyError):
-        card("weather")

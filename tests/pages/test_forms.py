@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from engine.audit.fields import fields_of
 from engine.audit.tracks import request_from, tracks
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault
 from pages.shared import jobs
 from tests.pages.checks import ROOT, assert_calm, opened, use_store
 from tests.pages.forms import asked, drawn, key, refused
@@ -114,22 +114,6 @@ def percent_track() -> str:
 )
 def test_faults_in_the_words_of_the_forms(fault, said):
     assert str(jobs.in_the_forms_words(fault, percent_track())) == said
-
-
-def test_start_tells_the_engines_faults_in_the_words_of_the_form(monkeypatch):
-    def refuse(_: dict) -> str:
-        raise RequestError(
-            Fault("sparsity", "1.5 is not allowed.", "Give numbers above 0 and below 1.")
-        )
-
-    monkeypatch.setattr(jobs, "_ask", refuse)
-    with pytest.raises(RequestError) as error:
-        jobs.start(
-            {"track": percent_track()}, [Fault("Label", "'x' is not a number.", "Write numbers.")]
-        )
-    first, second = map(str, error.value.faults)
-    assert first == "Label: 'x' is not a number. Write numbers."
-    assert second == "Sparsities: 150 % is not allowed. Give shares above 0 % and below 100 %."
 
 
 @pytest.mark.parametrize("track", list(tracks())[::2])

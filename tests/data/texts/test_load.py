@@ -10,7 +10,6 @@ import pytest
 
 import engine.data
 import engine.data.texts
-from assets.build import remark_task
 from engine.data.texts.load import SPLITS, look_texts
 from tests.data import notes_of, sizes
 from tests.data.texts import faults_of, load
@@ -51,22 +50,6 @@ def read(tmp_path):
 def written(folder, table):
     table.to_csv(folder / "texts.csv", index=False)
     return folder / "texts.csv"
-
-
-@pytest.mark.parametrize("task", ["remarks", "topics"])
-def test_the_embedded_tasks(task):
-    info, groups, card = look_texts(task), tuple(remark_task.GROUPS[task]), remark_task.CARDS[task]
-    assert info.groups == (*groups, "length", "class") and info.default_groups == groups[:1]
-    assert (info.note, info.columns, info.targets) == (card, (), ("label",))
-    texts = load(task, groups=(*groups, "length"))
-    assert texts.classes == tuple(remark_task.CLASSES[task]) and texts.groups == (*groups, "length")
-    assert (texts.stand_in, texts.metric, texts.pair) == (card, "accuracy", False)
-    source = remark_task.tables()[task].set_index("text")
-    assert len(texts.table) == len(source) == info.n
-    for row in texts.table.iloc[::97].itertuples():
-        right = tuple(source.loc[row.text, ["label", "split"]])
-        assert (texts.classes[row.label], row.split) == right
-    assert load(task, groups=(*groups, "length")).digest == texts.digest
 
 
 def test_the_table_has_its_columns_and_its_order(read):
