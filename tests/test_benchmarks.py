@@ -69,25 +69,6 @@ def test_every_option_is_among_the_bad_inputs(tmp_path):
                 assert tried & {options[-1], options[-1][:-1], f"{options[-1]}x"}, (name, options)
 
 
-def test_bad_inputs_are_wrong_in_what_they_say_they_are(tmp_path):
-    """A command without --store does not get one, and a mask of another model is a sound mask."""
-    files, inputs = (
-        pytest.importorskip(f"benchmarks.hardening.{name}") for name in ("_bad_files", "inputs")
-    )
-    from engine.surgery.record import read_mask
-
-    assert [inputs._takes_store([name]) for name in ("inspect", "judge", "apply", "no-such")] == [
-        False
-    ] * 4
-    assert inputs._takes_store(["audit"]) and inputs._takes_store(["export"])
-    (tmp_path / "mask.json").write_text(files.MASKS["mask-other-model"])
-    assert read_mask(tmp_path / "mask.json").units == ((0, 1),)
-    assert not inputs._is_sentence(
-        "describes no model: Unrecognized configuration.. Fix config.json."
-    )
-    assert inputs._is_sentence("run id '../..' is not valid.")
-
-
 @pytest.mark.slow
 def test_hardening_refuses_every_bad_input_and_the_gate_lets_nobody_in():
     rows = rows_of("benchmarks.hardening", "--only", "inputs", "gate")

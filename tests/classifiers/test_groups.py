@@ -239,28 +239,6 @@ def test_one_group_that_counts_makes_no_gap():
     assert one(single.results, metric="accuracy")["n"] == 60
 
 
-def test_one_vs_rest_where_it_is_asked_for():
-    """Overall, of a group, and of the exchanged labels; the classes' own AUC is against the rest in
-    either way."""
-    images = world(400, 3)
-    dense = answers(images, 3)
-    pairs, rest = (
-        small(images, ["sex", "class"], dense, "xyz", multi_class=way).dense()
-        for way in ("ovo", "ovr")
-    )
-    rows = (images["sex"] == "f").to_numpy()
-    slow = roc_auc_score(images["label"], dense, multi_class="ovr")
-    assert one(rest.results, metric="auc", axis="")["value"] == pytest.approx(slow)
-    slow = roc_auc_score(images["label"][rows], dense[rows], multi_class="ovr")
-    assert one(rest.groups, group="f", metric="auc")["value"] == pytest.approx(slow)
-    band = [
-        one(found.results, metric="auc_gap", axis="sex")["null_mean"] for found in (pairs, rest)
-    ]
-    assert band[0] != band[1] and all(np.isfinite(band))
-    same = [found.groups.query("axis == 'class'").reset_index(drop=True) for found in (pairs, rest)]
-    pd.testing.assert_frame_equal(*same)
-
-
 def test_equal_groups_lie_inside_the_null_band():
     p = []
     for seed in range(30):

@@ -99,24 +99,6 @@ def test_a_saved_classifier_is_the_same_when_loaded(folder):
     assert after.cut is None and after.notes == () and before.notes != ()
 
 
-def test_inspection_says_what_loading_finds(folder):
-    info, loaded = inspect_classifier(folder), load_classifier(folder, device="cpu")
-    for field in (
-        "name",
-        "arch",
-        "classes",
-        "size",
-        "mean",
-        "std",
-        "weight_hash",
-        "n_parameters",
-        "target",
-        "notes",
-    ):
-        assert getattr(info, field) == getattr(loaded, field), field
-    assert info.place == folder
-
-
 def test_saving_leaves_other_files_and_says_how_it_was_made(folder):
     (folder / "CARD.md").write_text("mine")
     save_classifier(small(seed=1), folder, about={"steps": 3})

@@ -139,11 +139,6 @@ def test_glue_files_that_are_something_else(tmp_path, content, told):
     assert fault.startswith("dev.tsv") and told in fault
 
 
-def test_a_task_without_a_group_does_not_have_one(tmp_path):
-    found = faults_of(glue(tmp_path / "RTE", "rte"), groups=("genre",), text="sentence1")
-    assert len(found) == 2 and "Known: class, length" in found[1]
-
-
 # The hub
 
 
@@ -349,8 +344,3 @@ def test_groups_may_have_nearly_any_name_and_never_overwrite_a_column_of_the_tas
     for name in ("text", "text_b", "label", "split"):
         (fault,) = faults_of(source, **ask, groups=(name,))
         assert name in fault
-
-
-def test_a_missing_file_and_other_files(tmp_path):
-    assert "no such file" in faults_of(tmp_path / "no.csv")[0]
-    assert "not known" in faults_of(put(tmp_path / "a.txt", ["text,label"]))[0]

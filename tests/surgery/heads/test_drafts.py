@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import torch
 
 from engine.core.types import Decoding, HeadMask, Hooks
 from engine.models import decode, runtime
@@ -104,19 +103,6 @@ def test_a_tie_is_drawn_with_the_texts_that_plain_drawing_draws_it_with(monkeypa
         : 1 + turned
     ]
     assert len(mates) == 7
-
-
-def test_rows_have_masks_of_their_own():
-    lm, ids = tiny_model("gpt2"), torch.tensor([[3, 4, 5]] * 3)
-    masks = [LARGE, SINGLE[0]]
-    alone = []
-    for mask in (SINGLE[0], LARGE, SINGLE[0]):
-        with masked(lm, mask), torch.no_grad():
-            alone.append(lm.model(input_ids=ids[:1]).logits[0])
-    with masked_rows(lm, masks) as choose, torch.no_grad():
-        choose([1, 0, 1])
-        together = lm.model(input_ids=ids).logits
-    assert torch.allclose(together, torch.stack(alone), atol=1e-5)
 
 
 def test_prompts_alike_are_read_apart_under_masks_of_their_own():
