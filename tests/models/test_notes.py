@@ -215,17 +215,6 @@ def test_a_cut_model_ends_texts_as_its_base_does(folder, tmp_path):
     assert again.ends == {2, 9}
 
 
-def test_generation_settings_that_would_be_disobeyed_are_refused(folder):
-    edit(
-        folder, "generation_config.json", bad_words_ids=[[5]], temperature=0.3, suppress_tokens=None
-    )
-    assert refusal(folder).startswith(
-        "generation_config.json: sets bad_words_ids to '[[5]]', which is not obeyed here."
-    )
-    (folder / "generation_config.json").write_text("{")
-    assert "generation_config.json" in refusal(folder)
-
-
 # Every loaded number comes from a file.
 
 

@@ -8,7 +8,7 @@ import pytest
 from engine.audit import tracks as entries
 from engine.core import words
 from engine.core.errors import RequestError
-from engine.report.tracks import Measure, question, track_of, tracks
+from engine.report.tracks import Measure, track_of, tracks
 from engine.store.runs import Store
 from tests import made_up
 from tests.builders import parts_of
@@ -71,14 +71,6 @@ def test_pages_of_one_kind_belong_to_it_alone():
     assert named & set(words.PAGES) <= asking, (
         "a page of several kinds, with words of its own, asks the run's track"
     )
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_every_page_has_a_title_with_and_without_a_run(page, store):
-    """A question, or the name of a place, in words and at most a line long."""
-    for run in (None, *(store.open(f"{name}-run") for name in tracks())):
-        title = question(page, run)
-        assert title[0].isupper() and "_" not in title and len(title) <= 75, title
 
 
 def test_screens_that_all_kinds_share_name_none():

@@ -87,22 +87,6 @@ def test_coverage_of_independent_arms(counts):
     assert 0.91 < ((found.low <= 0) & (found.high >= 0)).mean() < 0.99
 
 
-def test_trials_are_paired_by_number():
-    r = np.random.default_rng(1)
-    seeds = r.normal(size=(4, 1))
-    draws = 0.01 * r.normal(size=(4, 50, 1))
-    one = trials(seeds + 0.5, seeds[:, None] + 0.5 + draws)
-    other = trials(seeds + 0.01 * r.normal(size=(4, 1)), seeds[:, None] + draws)
-    paired = difference(one, other)
-    loose = difference(
-        one, Trials((7, 8, 9, 10), other.values, other.draws, other.shares, other.units)
-    )
-    assert paired.value == pytest.approx(loose.value)
-    assert paired.p[0] < 0.01 < loose.p[0] and (loose.high - loose.low) > 10 * (
-        paired.high - paired.low
-    )
-
-
 def test_equal_models_differ_by_exactly_nothing():
     part = simulated(3, 1.0, 0.5, 0.5, cells=4)
     found = difference(part, part)

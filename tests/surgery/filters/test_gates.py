@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,6 @@ import torch
 from engine.core.errors import MaskError, RequestError
 from engine.core.types import FilterMask
 from engine.surgery.filters.graph import (
-    FilterGraph,
     FilterGroup,
     filter_graph,
     gated,
@@ -48,15 +49,8 @@ def test_gates_leave_nothing_behind_after_an_exception():
     ):  # fails in the middle of a pass
         answers(model, model.prepared(some_pixels(2, 8)))
     assert hooks_of(model.model) == 0
-    broken = FilterGraph(
-        (*graph.groups, FilterGroup("x", 1, 7, ("x",), (("nowhere", np.arange(1)),))),
-        graph.layers,
-        graph.price,
-        graph.inputs,
-        graph.outputs,
-        graph.fixed_in,
-        graph.fixed_out,
-    )
+    lost = FilterGroup("x", 1, 7, ("x",), (("nowhere", np.arange(1)),))
+    broken = replace(graph, groups=(*graph.groups, lost))
     with pytest.raises(AttributeError), gated(model.model, broken, torch.ones(8)):
         pass
     assert hooks_of(model.model) == 0
@@ -133,15 +127,7 @@ def test_the_proof_names_the_group_that_is_not_reached():
     model = tiny()
     graph = filter_graph(model)
     deaf = FilterGroup("conv2", 4, 3, ("conv2",), ())  # a group without a place for its gate
-    broken = FilterGraph(
-        (graph.groups[0], deaf),
-        graph.layers,
-        graph.price,
-        graph.inputs,
-        graph.outputs,
-        graph.fixed_in,
-        graph.fixed_out,
-    )
+    broken = replace(graph, groups=(graph.groups[0], deaf))
     with pytest.raises(MaskError, match="all filters of conv2 changes nothing"):
         prove_filter_mask_works(model, broken)
 
