@@ -332,22 +332,6 @@ def test_options_of_another_request_are_foreign_and_shared_ones_are_not():
     ]
 
 
-def test_a_row_of_the_documents_says_option_range_and_default():
-    found = {row["field"]: row for row in rows(Garden)}
-    assert "hidden" not in found
-    assert found["beds"] == {
-        "field": "beds",
-        "option": "--beds",
-        "takes": "a whole number from 1 to 9",
-        "usual": "2",
-        "meaning": "how many",
-    }
-    assert (
-        found["tools"]["takes"] == "names: dig, fill" and found["pairs"]["option"] == "--how, --on"
-    )
-    assert found["place"]["usual"] == "" and found["shares"]["usual"] == "0.5"
-
-
 @pytest.mark.parametrize("track", tracks())
 def test_every_field_of_a_track_is_declared_and_every_option_says_what_it_is(track):
     request = tracks()[track].part("request")

@@ -74,12 +74,6 @@ def test_schedules_by_hand(schedule):
     assert [row["rate"] for row in rows] == pytest.approx(expected[schedule])
 
 
-def test_no_epochs_change_nothing():
-    before = tiny().model
-    model, rows = fitted(recipe=Recipe(epochs=0))
-    assert rows == [] and same(model, before) and not model.training
-
-
 def moved(model, before, name: str) -> float:
     return float((model.state_dict()[name] - before[name]).abs().max())
 

@@ -67,15 +67,6 @@ def test_the_digest_follows_everything_that_decides_a_number():
     assert digests[0] == digests[1] and len(set(digests)) == 5 and len(digests[0]) == 64
 
 
-def test_digits_are_real_and_stratified():
-    images = load_images("digits")
-    assert len(images.table) == look_images("digits").n == 1797 and images.stand_in == ""
-    counts = images.table.groupby(["split", "class"]).size().unstack()
-    assert (counts.max(axis=1) - counts.min(axis=1)).max() <= 5
-    pixels = images.read(np.arange(50))
-    assert pixels.shape == (50, 32, 32, 3) and pixels.min() == 0 and pixels.max() > 200
-
-
 def test_digits_take_noise_that_is_the_same_every_time():
     plain, noisy, again = (load_images(one) for one in ("digits", "digits:100", "digits:100"))
     assert noisy.digest == again.digest != plain.digest and noisy.name == "digits:100"

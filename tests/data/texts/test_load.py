@@ -1,5 +1,4 @@
-"""Labelled texts: what is asked, split, grouped, sampled and digested, whatever the source; the
-real GLUE tasks."""
+"""Labelled texts: what is asked, split, grouped, sampled and digested, whatever the source."""
 
 import re
 from pathlib import Path
@@ -10,18 +9,9 @@ import pytest
 
 import engine.data
 import engine.data.texts
-from engine.data.texts.load import SPLITS, look_texts
+from engine.data.texts.load import SPLITS
 from tests.data import notes_of, sizes
 from tests.data.texts import faults_of, load
-from tests.places import SHARED
-
-GLUE = SHARED / "glue"
-
-
-def glue(task):
-    if not (GLUE / task).is_dir():
-        pytest.skip(f"{task} does not lie in {GLUE}")
-    return str(GLUE / task)
 
 
 def rows(n=60):
@@ -216,21 +206,6 @@ def test_hostile_texts_stay_as_they_are(read):
     found = read(table).table
     assert set(nasty) <= set(found["text"])
     assert found["text_id"].str.fullmatch(r"[0-9a-f]{16}(-\d+)?").all()
-
-
-@pytest.mark.parametrize(
-    "task, classes, group, metric, pair, counts",
-    [
-        ("CoLA", ("unacceptable", "acceptable"), "source", "matthews", False, (8551, 0, 1043)),
-        ("RTE", ("not_entailment", "entailment"), "length", "accuracy", True, (2490, 0, 277)),
-        ("WNLI", ("not_entailment", "entailment"), "length", "accuracy", True, (635, 0, 71)),
-    ],
-)
-def test_real_glue_tasks(task, classes, group, metric, pair, counts):
-    info, texts = look_texts(glue(task)), load(glue(task))
-    assert (info.n, info.metric, info.default_groups) == (sum(counts), metric, (group,))
-    assert (texts.name, texts.classes, texts.groups) == (task, classes, (group,))
-    assert (texts.metric, texts.pair, sizes(texts)) == (metric, pair, counts)
 
 
 def test_no_reader_loads_torch():
