@@ -230,11 +230,6 @@ def test_one_group_that_counts_makes_no_gap():
         gap["verdict"] == IMAGES.too_few
         and not found.results["metric"].str.contains("worst|best").any()
     )
-    single = small(images.assign(label=0), ["skin"], answers(images)).dense()
-    assert one(single.results, metric="auc")["verdict"] == ONE_CLASS and np.isnan(
-        single.results["value"][0]
-    )
-    assert one(single.results, metric="accuracy")["n"] == 60
 
 
 def test_equal_groups_lie_inside_the_null_band():

@@ -132,9 +132,7 @@ def edited_by(folder, **more):
     ("more", "said"),
     [
         ({"problem_type": "regression"}, "no classes that exclude each other"),
-        ({"problem_type": "multi_label_classification"}, "no classes that exclude each other"),
         ({"label2id": {"cat": 1, "dog": 0, "owl": 2}}, "label2id that contradicts its id2label"),
-        ({"id2label": {"0": "LABEL_0", "1": "LABEL_1"}}, "label2id that contradicts its id2label"),
         ({"num_labels": 4}, "has num_labels 4, its id2label names 3 outputs"),
         (
             {"id2label": "gone", "label2id": "gone", "num_labels": 1},

@@ -344,6 +344,10 @@ def test_classes_must_be_the_heads(tmp_path, folder):
 def test_folders_that_are_no_model_folders(tmp_path, folder):
     (tmp_path / "empty").mkdir()
     assert "has no model.json" in refusal(tmp_path / "empty")[0]
+    weights = folder / "model.safetensors"
+    weights.rename(tmp_path / "gone")
+    assert "model.safetensors: is not there." in refusal(folder)[0]
+    (tmp_path / "gone").rename(weights)
     edit(folder, CARD, mean=[0.5, 0.5], std=[1, 0, 1], size="32", weight_hash="0" * 64)
     faults = refusal(folder)
     assert len(faults) == 4 and "does not have the hash that model.json names" in faults[-1]
@@ -356,14 +360,9 @@ def test_folders_that_are_no_model_folders(tmp_path, folder):
         assert "no JSON object" in refusal(folder)[0]
     (folder / "model.json").unlink()
     assert "has no model.json" in refusal(folder)[0]
-    (folder / "model.safetensors").rename(folder / "cut.safetensors")
+    weights.rename(folder / "cut.safetensors")
     (folder / "mask.json").write_text("{}")
     assert "a result, not a base model" in refusal(folder)[0]
-
-
-def test_a_folder_without_weights(folder):
-    (folder / "model.safetensors").unlink()
-    assert "model.safetensors: is not there." in refusal(folder)[0]
 
 
 def test_names_lead_to_assets_and_no_further(tmp_path, monkeypatch):
