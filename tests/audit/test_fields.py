@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 import engine
-from engine.audit.command_line import add_options, foreign_options, request_of
+from engine.audit.command_line import add_options, request_of
 from engine.audit.fields import asked, checked, fields_of, part, rows
 from engine.audit.jobs import job_id_of
 from engine.audit.request import Request
 from engine.audit.session import begin, ended
 from engine.audit.tracks import tracks
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import RequestError
 from engine.core.types import Setting
 from engine.store.runs import Store
 from tests.builders import faults_of
@@ -319,17 +319,6 @@ def test_a_request_of_wrong_types_only_tells_all_of_them(track, tmp_path):
     with pytest.raises(RequestError):
         engine.audit(request, tmp_path)
     assert not list(tmp_path.iterdir())
-
-
-def test_options_of_another_request_are_foreign_and_shared_ones_are_not():
-    parser = argparse.ArgumentParser()
-    own = [field for field in fields_of(Garden) if field.name in ("beds", "soil")]
-    add_options(parser, fields_of(Garden))
-    args = parser.parse_args(["--beds", "3", "--water", "1", "--fence"])
-    found = foreign_options(args, fields_of(Garden), own, "ponds")
-    assert found == [
-        Fault(flag, "is not for ponds.", "Leave it out.") for flag in ("--water", "--fence")
-    ]
 
 
 @pytest.mark.parametrize("track", tracks())

@@ -342,7 +342,6 @@ def test_what_reads_no_texts_is_told_in_words(folder, family):
         ({"position_embedding_type": "relative_key"}, "has relative_key positions"),
         ({"pad_token_id": 0}, "tokenizer: pads with token 1, config.json says 0."),
         ({"problem_type": "regression"}, "says by problem_type 'regression' that its outputs are"),
-        ({"function_to_apply": "sigmoid"}, "sets function_to_apply to"),
         ({"num_hidden_layers": 2}, "tensors in its layers that its config.json does not ask for"),
         ({"max_position_embeddings": 32}, "of another shape"),
         ({"vocab_size": 40}, "it makes token 47, the model knows 0 to 39"),
