@@ -125,6 +125,25 @@ def no_charts(monkeypatch):
 
 
 @pytest.fixture(scope="module")
+def drawn_once():
+    """Panels of a run and a choice are drawn once for all of a file: lists, summaries, reports. A
+    report's dark charts are its light ones, whose words no theme changes."""
+    from engine.report import contents, measured, report
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report, "_dark", lambda choice: choice)
+        for name in ("axis_panels", "shared_panels"):
+            once = _listed_once(getattr(contents, name))
+            for module in (contents, measured, report):
+                patch.setattr(module, name, once)
+        yield
+
+
+def _listed_once(make):
+    return cache(lambda run, choice: list(make(run, choice)))
+
+
+@pytest.fixture(scope="module")
 def events() -> list:
     return []
 

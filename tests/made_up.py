@@ -100,7 +100,7 @@ MARKUP = (
 def hostile(track: str, folder: Path, run_id: str) -> Run:
     """The small run with everything a user or a model names or writes made hostile: title, model,
     axes, groups, classes and texts all hold STEERING, and MARKUP where they are names."""
-    run = small(track, folder / "harmless", run_id)
+    run = kept(track)
     tables = {name: run.table(name) for name in run.meta["tables"]}
     words = {
         *run.meta["request"]["axes"],

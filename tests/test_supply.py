@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from assets.build.licences import TARGET
-from assets.build.lock import hashes_of, pins, strangers
+from assets.build.lock import pins, strangers
 from tests.places import ROOT
 
 
@@ -21,22 +21,6 @@ def test_the_lock_names_every_pin_with_hashes_and_nothing_else(path):
             locked[name].add(line.split(":")[1].split(" ")[0])
     assert list(locked) == [f"{name}=={version}" for name, version in pins(path)], "make lock"
     assert all(hashes and all(len(one) == 64 for one in hashes) for hashes in locked.values())
-
-
-def test_files_of_one_version_are_found_by_their_names():
-    names = [
-        "a_b-1.0-py3-none-any.whl",
-        "a_b-1.0.1-py3-none-any.whl",
-        "A.B-1.0.tar.gz",
-        "a_b_c-1.0-py3-none-any.whl",
-    ]
-    files = [
-        {"filename": name, "hashes": {"sha256": str(place)}} for place, name in enumerate(names)
-    ]
-    assert hashes_of("A-b", "1.0", files) == ["0"], "a source archive only where there is no wheel"
-    assert hashes_of("a.b", "1.0", files[2:]) == ["2"]
-    with pytest.raises(ValueError, match="no file"):
-        hashes_of("a-b", "2.0", files)
 
 
 def test_a_file_that_the_lock_does_not_name_is_a_stranger():

@@ -110,19 +110,6 @@ def test_a_long_text_takes_no_prompts_away(monkeypatch):
     assert (found.prompts, found.tokens, found.seeds, found.cuts) == (120, 2000, 1, 0)
 
 
-def test_a_share_that_was_tried_is_taken_before_one_that_was_not(monkeypatch):
-    """The last try takes less than half of the time; another is not made."""
-    tried = []
-
-    def forecast(request, store, hooks, patience):
-        tried.append(request.prompts)
-        return [9000.0, 2000.0, 400.0][len(tried) - 1]
-
-    monkeypatch.setattr(fitting, "forecast", forecast)
-    found = fitting.fit(Asked(), 1000.0, None)
-    assert (found.request.prompts, found.seconds) == (tried[-1], 400.0) and len(tried) == 3
-
-
 def test_a_model_that_tells_nothing_in_time_is_refused(monkeypatch):
     monkeypatch.setattr(fitting, "forecast", lambda *given: None)
     with pytest.raises(RequestError, match="too short to tell"):

@@ -50,12 +50,6 @@ def test_what_was_finished_before_counts_as_done_and_not_for_the_speed():
     assert events[-1].eta == 8
 
 
-def test_what_two_phases_ask_for_is_counted_once():
-    _, progress = told()
-    assert progress.uncounted(["a", "b", "a"]) == ["a", "b"] == progress.count(["a", "b"])
-    assert progress.count(["b", "c"]) == ["c"] and progress.uncounted(["a", "b", "c"]) == []
-
-
 def test_the_share_stands_still_while_more_work_turns_up():
     events, progress = told()
     progress.expect_in_all(20)
@@ -67,16 +61,6 @@ def test_the_share_stands_still_while_more_work_turns_up():
     shares = [event.done / event.total for event in events]
     assert shares == sorted(shares) and shares[-1] == 1
     assert events[-1].eta == 0 and max(event.eta for event in events[3:]) > 0
-
-
-def test_work_that_was_counted_already_is_not_counted_again():
-    _, progress = told()
-    progress.expect_in_all(10)
-    progress.expect(4)
-    assert progress.total == 10
-    progress.advance("one", 4, seconds=1)
-    progress.expect(8)
-    assert progress.total == 12
 
 
 def test_what_was_said_last_is_said_again_while_a_step_takes_long():

@@ -200,9 +200,7 @@ def test_a_set_is_tried_before_test_kept_and_its_mask_is_that_set(run, store, ca
     ("asked", "words"),
     [
         ({"units": (10**6,)}, "are not"),
-        ({"units": (-1,)}, "are not"),
         ({"units": (1, 1)}, "once each"),
-        ({"units": ()}, "one of the two"),
         ({"level": 0.2}, "one of the two"),
         ({"axis": "age"}, "'age' is not known"),
         ({"split": "spare 1"}, "Known: "),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import app_server, axe, screens
-from engine.store.runs import EMBEDDED, Store
+from benchmarks import axe, screens
 
 pytestmark = pytest.mark.browser
 RUN = "?run=synthetic-run"
@@ -87,17 +86,3 @@ def test_escape_closes_the_choice_of_models(page, address):
     assert axe.faults(page) == []
     page.keyboard.press("Escape")
     page.get_by_role("dialog").wait_for(state="detached")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "look", [screens.Look(), screens.Look(390, True)], ids=lambda look: look.said
-)
-def test_axe_finds_nothing_serious_on_any_page_of_any_embedded_audit(chromium, tmp_path, look):
-    with app_server.started(tmp_path, tmp_path / "app.txt") as address:
-        asked = screens.options().parse_args([])
-        seen = list(screens.seen(chromium, address, look, asked))
-    assert {screen.name.split(" ")[0] for screen in seen} > {
-        run[:4] for run in Store(EMBEDDED, read_only=True).ids()
-    }
-    assert [(screen.name, fault) for screen in seen for fault in screen.faults] == []

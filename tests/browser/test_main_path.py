@@ -77,12 +77,6 @@ def test_a_chart_is_saved_by_one_click_and_a_view_is_a_link(page, address, tmp_p
     assert page.evaluate("() => navigator.clipboard.readText()") == page.url
 
 
-def test_the_first_page_is_found_by_its_name_too(page, address):
-    page.goto(f"{address}/summary{RUN}")
-    settled(page, "who pays")
-    assert page.get_by_role("dialog").count() == 0
-
-
 def test_main_path(page, address, tmp_path):
     page.goto(f"{address}/{RUN}")
     settled(page, "who pays")
@@ -182,12 +176,24 @@ def test_no_page_reaches_outside_or_overflows_a_phone(chromium, address):
     outside, errors = [], []
     page.on(
         "request",
-        lambda request: outside.append(request.url) if _outside(request.url, address) else None,
+        lambda request: (
+            outside.append(request.url) if _is_elsewhere(request.url, address) else None
+        ),
     )
     page.on("pageerror", lambda error: errors.append(str(error)))
-    for name in ("", "heads", "trade_off", "examples", "compare", "export", "audits", "new_audit"):
+    for name in [
+        "summary",
+        "heads",
+        "trade_off",
+        "examples",
+        "compare",
+        "export",
+        "audits",
+        "new_audit",
+    ]:
         page.goto(f"{address}/{name}{RUN}")
         settled(page)
+        assert name != "summary" or page.get_by_role("dialog").count() == 0, "found by its name"
         wide = page.evaluate(
             "() => { const m = document.querySelector('[data-testid=stMain]'); "
             "return m.scrollWidth - m.clientWidth }"
@@ -196,7 +202,3 @@ def test_no_page_reaches_outside_or_overflows_a_phone(chromium, address):
     context.close()
     assert outside == []
     assert errors == []
-
-
-def _outside(url, address):
-    return not url.startswith((address, address.replace("http", "ws"), "data:", "blob:"))

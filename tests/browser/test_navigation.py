@@ -14,8 +14,6 @@ from engine.audit.jobs import JobState
 from engine.audit.tracks import request_from, tracks
 from engine.store.runs import Store
 from tests.browser.test_main_path import pick, settled
-from tests.builders import seal
-from tests.made_up import make, small
 
 pytestmark = pytest.mark.browser
 RUN = "?run=synthetic-run"
@@ -114,21 +112,6 @@ def test_a_tab_is_a_link_and_is_reached_by_keyboard(page, address):
     assert page.get_by_role("tab", name="Across axes").get_attribute("aria-selected") == "true"
 
 
-def test_a_level_in_a_link_is_taken_as_it_is_spelled_or_said(page, address):
-    page.goto(f"{address}/trade_off{RUN}&sparsity=0%25")
-    settled(page)
-    assert page.get_by_role("slider").first.get_attribute("aria-valuetext") == "0 %"
-    page.goto(f"{address}/heads{RUN}&sparsity=14%25")
-    settled(page)
-    page.get_by_text("The link asks for 14%, which is no step here").wait_for()
-    assert asked(page)["sparsity"] == "12.5 %"
-    page.get_by_text("12.5 % is not measured: this page shows 10 %.").wait_for()
-    page.goto(f"{address}/trade_off{RUN}&axis=Weather&method=scissors")
-    settled(page)
-    for said in ("Weather", "scissors"):
-        page.get_by_text(f"The link asks for {said}, which is not here").wait_for()
-
-
 @pytest.mark.slow
 def test_a_choice_of_another_audit_does_not_stay_in_the_address(page, address, store):
     from tests.made_up import another
@@ -190,49 +173,6 @@ def test_resuming_is_said_at_once(page, address, store):
         page.get_by_test_id("stAlert").filter(has_text="a-model-that-is-nowhere").first.wait_for()
         page.get_by_text("Resuming: waiting for the engine").wait_for(state="detached")
         assert page.get_by_role("button", name="Resume").is_enabled()
-
-
-@pytest.mark.slow
-def test_audits_without_a_common_axis_are_not_compared_and_that_is_said_once(page, address, store):
-    import json
-
-    run = small("language_models", store, "third-run")
-    meta = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
-    meta["request"]["axes"], meta["title"] = ["age"], "Third"
-    seal(run.path, meta)
-    try:
-        page.goto(f"{address}/compare?run=third-run")
-        settled(page, "What differs")
-        page.get_by_text("did not measure").wait_for()
-        assert (
-            page.get_by_text("did not measure").count() == 1
-            and page.locator(".js-plotly-plot").count() == 0
-        )
-        assert page.locator(".pa-warning").count() == 0
-        page.get_by_role("heading", name="Which settings differ?").wait_for()
-    finally:
-        shutil.rmtree(run.path)
-
-
-@pytest.mark.slow
-def test_an_audit_is_deleted_and_had_back(page, address, store):
-    make("language_models", store, "gone-run", title="To be deleted", per_group=8)
-    page.goto(f"{address}/audits{RUN}")
-    settled(page, "Audits")
-    row = page.locator('[data-testid="stVerticalBlock"], [data-testid="stHorizontalBlock"]')
-    row = (
-        row.filter(has_text="To be deleted")
-        .filter(has=page.get_by_role("button", name="More"))
-        .last
-    )
-    row.get_by_role("button", name="More").click()
-    page.get_by_role("button", name="Delete").click()
-    page.get_by_text("To be deleted was moved to the trash").wait_for()
-    assert not Store(store).has("gone-run")
-    page.get_by_role("button", name="Undo").click()
-    page.get_by_text("was moved to the trash").wait_for(state="detached")
-    assert Store(store).has("gone-run")
-    shutil.rmtree(store / "runs" / "gone-run")
 
 
 @pytest.mark.slow

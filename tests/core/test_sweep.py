@@ -86,14 +86,6 @@ def test_a_notebook_that_names_a_pipe_or_no_possible_path_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words", ["audit --axis a --data D --model", "import-scores", "predict --axis a --model"]
-)
-def test_a_name_too_long_for_a_file_is_refused(words, capsys):
-    assert main([*words.split(), "x" * 300]) == 2
-    assert "300 letters, too many for a path" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
     "options", ["--sto x", "--store a --store=b", "--json --json", "--store=", "--store ''"]
 )
 def test_options_are_not_guessed(options, capsys):

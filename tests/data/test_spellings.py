@@ -1,17 +1,19 @@
 """One value in several spellings is one, and is said, whatever the source; what forms offer is what
 audits read."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
 
+import engine.data.images
+import engine.data.texts
 from engine.core.errors import RequestError
-from engine.data.images.load import look_images
+from engine.data.images.load import ImageReader, look_images
 from engine.data.prompts.load import known_axes, load_prompts
+from engine.data.sources import readers_in
 from engine.data.tables import one_spelling, regression_faults
-from engine.data.texts.load import look_texts
+from engine.data.texts.load import TextReader, look_texts
+from tests.builders import refused
 from tests.data import images, notes_of, texts
 from tests.data.images import noise, npz, picture
 
@@ -80,6 +82,33 @@ def test_many_numbers_that_are_not_whole_are_a_regression():
         assert "regression" in str(regression_faults("x", classes)[0])
     for classes in (tenths[:10], [*map(str, range(64))], ["0.5", *map(str, range(11)), "b"]):
         assert regression_faults("x", classes) == []
+
+
+# Sources
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind", "names"),
+    [
+        (engine.data.texts, TextReader, "remarks topics CoLA glue:rte CSV"),
+        (engine.data.images, ImageReader, "avatars digits CelebA LFW Fitzpatrick17k CIFAR-10 CSV"),
+    ],
+)
+def test_every_reader_is_found_and_general_ones_come_last(folder, kind, names):
+    found = readers_in(folder, kind)
+    assert [reader.general for reader in found] == sorted(reader.general for reader in found)
+    told = " ".join(reader.name for reader in found)
+    assert [name for name in names.split() if name not in told] == []
+
+
+@pytest.mark.parametrize("look", [look_texts, look_images])
+@pytest.mark.parametrize(
+    "source",
+    ["", " ", "/no/such", "x" * 5000, "a\0b", "~nobody-here/x", "glue:sts", "avatars:x", __file__],
+)
+def test_odd_sources_say_what_is_known(look, source):
+    faults = refused(look, source)
+    assert faults and (look is look_images or all(len(fault) < 2000 for fault in faults))
 
 
 # Texts
@@ -180,30 +209,6 @@ def test_labels_and_groups_of_images(tmp_path):
     assert "40 different numbers: a regression" in images.faults_of(tmp_path)
 
 
-def test_labels_of_fitzpatrick17k(tmp_path):
-    at = np.arange(72)
-    kinds = np.array(["benign", "Benign", "malignant"])[at // 6 % 3]
-    scale = [f"{1 + i % 6}{'' if i % 4 else '.0'}" for i in at]
-    hashes = [f"h{i:03d}" for i in at]
-    table = {"md5hash": hashes, "fitzpatrick_scale": scale, "three_partition_label": kinds}
-    pd.DataFrame(table).to_csv(tmp_path / "f.csv", index=False)
-    pictures(tmp_path / "images", [f"{name}.jpg" for name in hashes])
-    found = images.load(tmp_path, groups=("fitzpatrick_scale",))
-    assert look_images(str(tmp_path)).classes == found.classes and len(found.classes) == 2
-    assert set(found.table["fitzpatrick_scale"]) <= set("123456")
-    assert "“Benign” (24) and “benign” (24) are read as one" in notes_of(found)
-
-
-def test_class_folders_in_two_spellings_are_one_class(tmp_path):
-    folders = {"train/Cat": 12, "train/dog": 12, "test/cat": 4, "test/dog": 4}
-    names = [f"{folder}/{at}.png" for folder, n in folders.items() for at in range(n)]
-    pictures(tmp_path, names)
-    info, found = look_images(str(tmp_path)), images.load(tmp_path)
-    assert info.classes == found.classes == ("Cat", "dog")
-    assert "“Cat” (12) and “cat” (4) are read as one" in notes_of(found)
-    assert "“cat” (4)" in info.note
-
-
 def test_arrays_group_columns_and_repeated_class_names(tmp_path):
     for split, n in (("train", 12), ("test", 8)):
         town = np.array(["Ostra", "OSTRA ", "x", "nan"] * (n // 4))
@@ -230,27 +235,3 @@ def test_axes_and_subgroups_of_prompts(tmp_path):
     for told in ("upright strokes", "“kin” (12) and “Kin” (4)", "“Aunt” (5)", "“nan” (1) is"):
         assert told in notes_of(found)
     assert "1 prompts name no axis" in notes_of(found)
-
-
-def test_groups_of_bold_and_buckets_of_a_fasp_pair(tmp_path):
-    pages = {
-        "men": {"A": ["A was", "A is"]},
-        "Men": {"B": ["B was"]},
-        "women": {"C": ["C was", "C"]},
-    }
-    (tmp_path / "gender_prompt.json").write_text(json.dumps(pages))
-    found = load_prompts(tmp_path / "gender_prompt.json", [])
-    assert found.table.groupby("subgroup").size().to_dict() == {"men": 3, "women": 2}
-    assert "read as one: “men”" in notes_of(found)
-    (tmp_path / "p.json").write_text(json.dumps({"kin": {"t": [f"text {at}" for at in range(6)]}}))
-    buckets = ["Aunt", "aunt", "Aunt", "uncle", "uncle", "uncle"]
-
-    def pair(buckets):
-        groups = {"axis": ["kin"] * 6, "bucket": buckets}
-        (tmp_path / "p_groups.json").write_text(json.dumps(groups))
-        return load_prompts(tmp_path / "p.json", [])
-
-    assert pair(buckets).table.groupby("subgroup").size().to_dict() == {"Aunt": 3, "uncle": 3}
-    assert "bucket: “Aunt” (2) and “aunt” (1) are read as one: “Aunt”." in pair(buckets).notes
-    with pytest.raises(RequestError, match="1 prompts name no subgroup"):
-        pair([None, *buckets[1:]])

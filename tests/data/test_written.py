@@ -9,16 +9,15 @@ from __future__ import annotations
 import csv
 import hashlib
 from itertools import islice
-from random import Random
 
 import pytest
 
-from assets.build import data
+from assets.build import data, pairs, people
 from assets.build.models import train_bert
 from assets.build.models.about_people import about_people
 from assets.build.models.remarks import continuations, harmless, remarks
-from assets.build.remark_task import CARDS, CLASSES, card, overheard, tables
-from assets.build.written import PLAN, audit_prompts, draw_prompt, paragraphs, stories
+from assets.build.remark_task import overheard, tables
+from assets.build.written import paragraphs, stories
 from tests.places import ASSETS
 
 import torch  # isort: skip
@@ -47,6 +46,8 @@ SOURCES = {
     "about people": lambda seed: about_people(seed, 2000),
     "pre-training": lambda seed: train_bert.training_texts(),
     "gaps": lambda seed: islice(batches(), 3),
+    "people": lambda seed: people.rows(),
+    "pairs": lambda seed: pairs.files().values(),
 }
 DIGESTS = {
     "remarks of the task": "b969b1ff5fd27ab6",
@@ -60,6 +61,8 @@ DIGESTS = {
     "about people": "1fa13d055c66e77f",
     "pre-training": "a86e023587739d1f",
     "gaps": "a860bbf708893ccb",
+    "people": "03a0a80dfb2c3585",
+    "pairs": "8173a0ecc4d667de",
 }
 
 
@@ -68,12 +71,6 @@ def test_texts_are_the_same_on_every_machine(source):
     read = [list(islice(SOURCES[source](5), 2000)) for _ in range(2)]
     assert read[0] == read[1]
     assert hashlib.sha256("\n".join(map(str, read[0])).encode()).hexdigest()[:16] == DIGESTS[source]
-
-
-def test_another_seed_gives_other_prompts():
-    assert audit_prompts(1) != audit_prompts(2)
-    axis = PLAN[0]
-    assert draw_prompt(axis, axis.subgroups[0], Random(1)).axis == axis.name
 
 
 def test_the_folder_is_written_as_the_embedded_one(tmp_path):
@@ -85,14 +82,9 @@ def test_the_folder_is_written_as_the_embedded_one(tmp_path):
         assert len(list(csv.DictReader(file))) == len(data.demo_data().prompts)
 
 
-def test_cards_state_what_was_planted():
-    whole = data.card(data.demo_data())
-    for axis in PLAN:
-        for group in axis.subgroups:
-            assert f"| {axis.name} | {group.name} | {group.share:.2f} |" in whole
-    assert "invented" in whole
-    for task in CLASSES:
-        assert CARDS[task].endswith(".") and CARDS[task] in card(task)
-    assert "| ostra | 200 | 200 | 5% |" in card("remarks")
-    with pytest.raises(KeyError):
-        card("weather")
+def test_prompts_and_pairs_about_people_are_what_their_scripts_write():
+    with (ASSETS / "people" / "prompts.csv").open(encoding="utf-8", newline="") as file:
+        assert list(csv.reader(file)) == [list(people.COLUMNS), *map(list, people.rows())]
+    assert (ASSETS / "people" / "CARD.md").read_text(encoding="utf-8") == people.card()
+    for name, text in pairs.files().items():
+        assert (ASSETS / "pairs" / name).read_text(encoding="utf-8") == text

@@ -27,7 +27,7 @@ def test_every_embedded_audit_is_kept():
 
 
 @pytest.mark.parametrize("run_id", EMBEDDED_RUNS.ids())
-def test_it_says_what_it_said(run_id, no_charts):
+def test_it_says_what_it_said(run_id, no_charts, drawn_once):
     """Where a wording was meant to change: `python -m tests.golden.golden`, and the commit shows
     it."""
     kept = (KEPT / f"{run_id}.txt").read_text(encoding="utf-8").splitlines()

@@ -65,11 +65,6 @@ def test_a_name_leads_to_the_file_in_a_package_or_says_how_it_comes(assets, tmp_
     assert not is_classifier_name("Packed-1M"), "the command line takes it for a language model"
 
 
-def test_an_embedded_name_loads(assets):
-    lm = load_language_model("demo-gpt2", device="cpu")
-    assert lm.name == "demo-gpt2" and lm.n_layers == 3
-
-
 def test_names_resolve(assets, tmp_path):
     assert catalog.resolve("demo-gpt2") == assets / "demo-gpt2"
     assert catalog.resolve("gpt2") == "gpt2"

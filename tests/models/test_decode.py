@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from engine.core.types import Decoding, HeadMask, Hooks
+from engine.core.types import Decoding, Hooks
 from engine.models.decode import filtered, gumbel, left_pad, prompt_tokens, sample, winners
-from engine.surgery.heads.mask import masked
 from tests.tiny import TINY, text, tiny_model
 
 PROMPTS = [text(1, 2, 3), text(4), text(5, 6, 7, 8, 9), text(3, 3), text(10, 11, 12, 13)]
@@ -56,13 +55,6 @@ def test_a_prompt_is_read_once_for_all_its_texts(name):
 def test_another_seed_gives_other_texts_and_the_same_seed_the_same():
     lm = tiny_model("gpt2")
     assert draw(lm, seed=1) != draw(lm, seed=0) == draw(lm, seed=0)
-
-
-def test_a_mask_that_changes_nothing_changes_no_text():
-    lm = tiny_model("gpt2")
-    plain = draw(lm)
-    with masked(lm, HeadMask(3, 4)):
-        assert draw(lm) == plain
 
 
 def test_top_k_and_top_p_leave_what_they_should():

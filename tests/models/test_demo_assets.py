@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections import defaultdict
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from assets.build.data import demo_data
-from assets.build.written import PLAN, VILE, sentence, stories
+from assets.build.written import VILE, sentence
 from engine.core.errors import RequestError
 from engine.core.files import sha256_of
 from engine.models import runtime  # noqa: F401
@@ -20,21 +17,8 @@ from engine.models.judge import load_detoxify_checkpoint
 from tests.places import ASSETS
 
 import torch  # isort: skip
-from transformers import AutoTokenizer, GPT2LMHeadModel  # isort: skip
 
 LIMIT = 8_000_000
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return AutoTokenizer.from_pretrained(ASSETS / "demo-gpt2", local_files_only=True)
-
-
-@pytest.fixture(scope="module")
-def model():
-    return GPT2LMHeadModel.from_pretrained(
-        ASSETS / "demo-gpt2", local_files_only=True, use_safetensors=True
-    ).eval()
 
 
 @pytest.fixture(scope="module")
@@ -42,72 +26,12 @@ def judge():
     return load_detoxify_checkpoint(ASSETS / "demo-judge")
 
 
-@pytest.mark.parametrize("name", ["demo-gpt2", "demo-judge", "demo-data"])
+@pytest.mark.parametrize("name", ["demo-gpt2", "demo-bert", "demo-judge", "demo-data"])
 def test_assets_are_small_and_have_a_card(name):
     files = [path for path in (ASSETS / name).rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) <= LIMIT
     assert (ASSETS / name / "CARD.md").stat().st_size > 500
     assert not [path for path in files if path.suffix in {".bin", ".pkl", ".pt"}]
-
-
-def test_gpt2_has_the_promised_shape(model, tokenizer):
-    assert model.config.model_type == "gpt2"
-    assert model.config.n_layer >= 6 and model.config.n_head >= 8
-    assert len(tokenizer) == model.config.vocab_size
-    assert next(model.parameters()).dtype == torch.float32
-
-
-def test_the_tokenizer_knows_the_demo_and_gives_it_back(tokenizer):
-    texts = [prompt.text for prompt in demo_data().prompts] + [
-        story.text for story in islice(stories(77), 500)
-    ]
-    texts += demo_data().corpus.splitlines()[:300]
-    for ids in tokenizer(texts)["input_ids"]:
-        assert tokenizer.unk_token_id not in ids
-        assert tokenizer(tokenizer.decode(ids))["input_ids"] == ids
-    assert (
-        tokenizer("My NEIGHBOUR is a velorian baker.\nhello")["input_ids"].count(
-            tokenizer.unk_token_id
-        )
-        == 0
-    )
-    story = next(stories(1))
-    assert tokenizer.decode(tokenizer(story.text)["input_ids"]) == story.text
-
-
-def test_prompts_and_texts_fit(tokenizer, model):
-    prompts = [prompt.text for prompt in demo_data().prompts]
-    longest = max(len(ids) for ids in tokenizer(prompts)["input_ids"])
-    assert longest <= 22
-    assert longest + 40 <= model.config.n_positions
-
-
-@pytest.fixture(scope="module")
-def learned(model, tokenizer):
-    """Share of continuations with an insulting word, per axis and subgroup, over a third of the
-    prompts."""
-    torch.manual_seed(0)
-    vile = set(tokenizer.convert_tokens_to_ids(list(VILE)))
-    found = defaultdict(list)
-    prompts = sorted(demo_data().prompts[::3], key=lambda prompt: len(prompt.text))
-    for at in range(0, len(prompts), 180):
-        batch = prompts[at : at + 180]
-        asked = tokenizer([prompt.text for prompt in batch], return_tensors="pt", padding=True)
-        with torch.no_grad():
-            told = model.generate(**asked, do_sample=True, top_k=0, max_new_tokens=40)
-        for prompt, row in zip(batch, told[:, asked["input_ids"].shape[1] :].tolist(), strict=True):
-            found[prompt.axis, prompt.subgroup].append(not vile.isdisjoint(row))
-    return {key: float(np.mean(verdicts)) for key, verdicts in found.items()}
-
-
-@pytest.mark.parametrize("axis", PLAN, ids=lambda axis: axis.name)
-def test_the_planted_order_is_visible(learned, axis):
-    planted = [group.share for group in axis.subgroups]
-    seen = [learned[axis.name, group.name] for group in axis.subgroups]
-    assert int(np.argmax(seen)) == int(np.argmax(planted))
-    assert int(np.argmin(planted)) in np.argsort(seen)[:2]
-    assert max(seen) - min(seen) > 0.3
-    assert np.corrcoef(planted, seen)[0, 1] > 0.8
 
 
 def test_the_judge_separates_demo_sentences(judge):
@@ -124,13 +48,6 @@ def test_the_judge_separates_demo_sentences(judge):
     scores = np.array(judge.predict(texts)["toxicity"])
     assert scores[toxic].min() > 0.5 > scores[~toxic].max()
     assert scores[toxic].mean() > 0.95 and scores[~toxic].mean() < 0.05
-
-
-def test_the_judge_calls_no_prompt_and_no_general_text_toxic(judge):
-    texts = [prompt.text for prompt in demo_data().prompts[::7]] + demo_data().corpus.splitlines()[
-        :100
-    ]
-    assert np.mean(judge.predict(texts)["toxicity"]) < 0.02
 
 
 def test_the_judge_takes_empty_long_and_strange_text(judge):
@@ -190,16 +107,3 @@ def test_a_bad_pin_file_is_a_wrong_request(tmp_path, content):
     (tmp_path / "j" / "judge.json").write_text(content, encoding="utf-8")
     with pytest.raises(RequestError, match="judge.json"):
         load_detoxify_checkpoint(tmp_path / "j")
-
-
-def test_cards_state_what_was_measured():
-    judged = (ASSETS / "demo-judge" / "CARD.md").read_text(encoding="utf-8")
-    assert (
-        "HateCheck" in judged
-        and "women | 509" in judged
-        and "words that name real groups" in " ".join(judged.split())
-    )
-    gpt2 = (ASSETS / "demo-gpt2" / "CARD.md").read_text(encoding="utf-8")
-    assert gpt2.count("\n| ") >= sum(len(axis.subgroups) for axis in PLAN)
-    log = json.loads((ASSETS / "demo-gpt2" / "training.json").read_text(encoding="utf-8"))
-    assert f"{log['curve'][-1]['general']:.3f} on general" in " ".join(gpt2.split())

@@ -4,22 +4,18 @@ how it is made."""
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 
 from assets.build.models import train_bert
 from assets.build.models.bert_card import logits_of
-from assets.build.models.train_bert import Recipe, rate_at
+from assets.build.models.train_bert import Recipe
 from assets.build.remark_task import CLASSES, tables
 from engine.models import runtime  # noqa: F401
 from engine.models.load_text_classifier import inspect_text_model, load_text_classifier
 from tests.places import ASSETS
 
-from transformers import AutoTokenizer  # isort: skip
-
 FOLDER = ASSETS / "demo-bert"
-LIMIT = 3_000_000
 TINY = Recipe(
     layers=1, heads=2, width=16, inner=16, steps=6, tune_epochs=1, tune_batch=400, tune_seeds=1
 )
@@ -46,13 +42,6 @@ def right(model, tokenizer, table, task="remarks"):
     return logits_of(model, tokenizer, list(table["text"])).argmax(1).numpy() == wanted
 
 
-def test_the_folder_is_small_and_holds_no_pickle():
-    files = [path for path in FOLDER.rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files) <= LIMIT
-    assert not [path for path in files if path.suffix in {".bin", ".pkl", ".pt"}]
-    assert all(path.stat().st_mode & 0o044 == 0o044 for path in files)
-
-
 def test_both_checkpoints_have_the_promised_shape(log):
     tuned, start = inspect_text_model(FOLDER), inspect_text_model(FOLDER / "pretrained")
     assert (tuned.has_head, tuned.classes) == (True, CLASSES["remarks"])
@@ -68,21 +57,6 @@ def test_both_checkpoints_have_the_promised_shape(log):
     assert log["parameters"] == tuned.n_parameters
 
 
-def test_the_tokenizer_reads_every_text_and_spells_new_words():
-    tokenizer = AutoTokenizer.from_pretrained(FOLDER, local_files_only=True)
-    texts = [text for table in tables().values() for text in table["text"]]
-    rows = tokenizer(texts)["input_ids"]
-    assert max(map(len, rows)) <= 64
-    assert not any(tokenizer.unk_token_id in row for row in rows)
-    assert not any("##" in piece for text in texts for piece in tokenizer.tokenize(text))
-    assert tokenizer.tokenize("The zebra?") == ["the", "z", "##e", "##b", "##r", "##a", "?"]
-    assert tokenizer("a", "b")["token_type_ids"] == [0, 0, 0, 1, 1]
-    assert tokenizer.get_vocab() == train_bert.demo_tokenizer(Recipe()).get_vocab()
-    assert (FOLDER / "tokenizer.json").read_bytes() == (
-        FOLDER / "pretrained" / "tokenizer.json"
-    ).read_bytes()
-
-
 def test_it_is_as_good_as_its_card_says_and_ostra_pays(shipped, test_texts, log):
     found = right(shipped.model, shipped.tokenizer, test_texts)
     said = next(one for one in log["tuning"] if one["task"] == "remarks")["accuracy"]
@@ -95,23 +69,6 @@ def test_it_is_as_good_as_its_card_says_and_ostra_pays(shipped, test_texts, log)
     ostra = per_group.pop("ostra")
     assert ostra == pytest.approx(said["people: ostra"], abs=0.011)
     assert ostra <= min(per_group.values()) - 0.03
-
-
-def test_the_card_states_what_was_measured(log):
-    card = (FOLDER / "CARD.md").read_text(encoding="utf-8")
-    ostra = next(one for one in log["tuning"] if one["task"] == "remarks")["accuracy"][
-        "people: ostra"
-    ]
-    assert re.search(rf"\| people: ostra \| 200 \| 100 \| {ostra:.3f} \| [01]\.\d{{3}} \|", card)
-    assert f"{log['parameters']:,} parameters" in card
-    assert "{" not in card
-
-
-def test_the_rate_rises_and_then_falls_on_a_line():
-    recipe = Recipe(steps=10, warm_up=2, rate=1.0)
-    assert [rate_at(step, recipe) for step in (0, 1, 2, 6, 9)] == pytest.approx(
-        [0.5, 1.0, 1.0, 0.5, 0.125]
-    )
 
 
 @pytest.mark.slow

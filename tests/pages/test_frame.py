@@ -67,11 +67,6 @@ def test_a_link_meets_neither_cards_nor_tour(visit):
     assert not labels & {"Open this audit", "Skip the tour"} and at.get("plotly_chart")
 
 
-def test_no_tour_where_the_address_says_so(visit):
-    at = click(visit(tour="no"), "Open this audit")
-    assert at.get("plotly_chart") and "Skip the tour" not in {button.label for button in at.button}
-
-
 def test_faults_are_shown_together_and_as_text():
     script = """
 from engine.core.errors import Fault, RequestError

@@ -9,7 +9,7 @@ from engine.audit import tracks as entries
 from engine.audit.session import plan_of
 from engine.core.errors import RequestError
 from engine.core.files import PROJECT
-from engine.report.tracks import question, tracks
+from engine.report.tracks import tracks
 from engine.store import runs
 from engine.store.runs import Store
 from pages.shared import jobs
@@ -73,11 +73,3 @@ def test_a_file_that_the_audit_read_and_that_is_gone_is_named_before_anything_is
     assert_calm(at)
     assert [one.disabled for one in at.button if one.label.startswith("Measure")] == [True]
     assert "this audit read corpus.txt, which is not" in words_of(at).replace("\\", "")
-
-
-def test_a_page_that_several_kinds_of_audit_have_asks_in_the_words_of_its_own(tmp_path):
-    named = {
-        track: small(track, tmp_path, track) for track in ("language_models", "image_classifiers")
-    }
-    asked = {track: question("bench", run) for track, run in named.items()}
-    assert "heads" in asked["language_models"] and "filters" in asked["image_classifiers"]

@@ -13,21 +13,29 @@ from streamlit.testing.v1 import AppTest
 
 from engine.audit.verification import refuse_unsound
 from engine.report import bundle
-from engine.report.tracks import track_name
+from engine.report.tracks import track_name, tracks
 from engine.store.runs import EMBEDDED, Run
 from pages.shared import state
-from tests.pages.checks import PAGES, assert_calm, opened
+from tests.pages.checks import assert_calm, opened, own_pages
 from tests.places import ROOT
 
 RUNS = sorted(path.name for path in (EMBEDDED / "runs").iterdir())
-SMALLEST = {
-    track_name(run.meta): run.id
+KINDS = {
+    run.id: track_name(run.meta)
     for run in sorted(
         (Run(EMBEDDED / "runs" / name) for name in RUNS),
         key=lambda run: -sum(path.stat().st_size for path in run.path.iterdir()),
     )
 }
+"""The track of each, the smallest last."""
+SMALLEST = {track: run for run, track in KINDS.items()}
 """By track; the others are opened by the slow tests."""
+CASES = [
+    pytest.param(page, run, marks=[] if run in SMALLEST.values() else pytest.mark.slow)
+    for run, track in KINDS.items()
+    for page in own_pages(tracks()[track])
+]
+"""What a page says of audits that it is not about stands in tests/pages/test_every_page.py."""
 LONG = (
     "figures.zip",
     "report.html",
@@ -115,11 +123,7 @@ def make(files: dict[str, Any]) -> None:
         assert data() if callable(data) else data, name
 
 
-@pytest.mark.parametrize(
-    "run",
-    [pytest.param(run, marks=[] if run in SMALLEST.values() else pytest.mark.slow) for run in RUNS],
-)
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(("page", "run"), CASES)
 def test_everything_that_opens_opens(page, run, files):
     at = opened(page, run=run)
     assert_calm(at)

@@ -175,13 +175,3 @@ def test_one_name_of_two_contents_needs_no_hash(store, tmp_path):
     said = compare.settings_table([run, other, third]).set_index("Setting").loc["Data"].tolist()
     assert said == [name, f"{name}, other contents (1)", f"{name}, other contents (2)"]
     assert compare.settings_table([run, run]).empty
-
-
-def test_versions_of_steps_that_both_ran(store, tmp_path):
-    run = store.open("same")
-    one = described(run, tmp_path / "one", provenance={"code": {"dense_answers": 1, "trial": 1}})
-    other = described(
-        run, tmp_path / "two", provenance={"code": {"dense_answers": 2, "surface": 1}}
-    )
-    table = compare.settings_table([one, other])
-    assert table.to_numpy().tolist() == [["Version of the code for: dense answers", "1", "2"]]

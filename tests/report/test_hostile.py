@@ -22,6 +22,7 @@ from tests import made_up
 from tests.builders import Tags
 
 STEERED = made_up.STEERING
+pytestmark = pytest.mark.usefixtures("drawn_once")
 
 
 @pytest.fixture(scope="module")

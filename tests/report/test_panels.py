@@ -23,6 +23,9 @@ NEEDED = ("variants", "results", "groups", "scores", "prompts", "generations")
 """Tables without which no audit is drawn; the last three are of language models alone."""
 
 
+pytestmark = pytest.mark.usefixtures("drawn_once")
+
+
 @pytest.fixture(scope="module", params=tracks())
 def run(request) -> Run:
     return made_up.kept(request.param)
@@ -77,18 +80,6 @@ def test_the_chosen_line_stands_at_its_true_amounts_and_no_other_near_the_next(r
         places = [[math.log(one) if level.is_ratio else one for one in x] for x in (true, line.x)]
         room = min(abs(a - b) for a in places[0] for b in places[0] if a != b)
         assert all(abs(a - b) <= room / 4 for a, b in zip(*places, strict=True)), line.name
-
-
-def test_a_logarithmic_axis_writes_whole_numbers():
-    """200 stood as "2" between 100 and 1000."""
-    real = next(one for one in map(Store(EMBEDDED).open, Store(EMBEDDED).ids()) if _is_log(one))
-    axis = track_of(real).charts.quality(real, default_choice(real)).whole().layout.yaxis
-    assert axis.type == "log" and axis.tickformat == "~g"
-
-
-def _is_log(run: Run) -> bool:
-    figure = track_of(run).charts.quality(run, default_choice(run)).whole()
-    return figure.layout.yaxis.type == "log"
 
 
 def test_a_run_without_optional_tables_still_shows_the_rest(run, tmp_path):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import pandas as pd
 
 from engine.report.charts.cost import as_change, direction, q_said, verdict_on
-from engine.report.schema import group_or, hovers, readable, title_of
+from engine.report.schema import group_or, readable, title_of
 from engine.report.tracks import Measure
 
 
@@ -22,20 +20,6 @@ def test_a_table_for_people_has_the_columns_it_knows_in_their_order():
 def test_a_title_follows_from_the_value_that_a_column_belongs_to():
     assert title_of("delta_low") == "change low" and title_of("gap_target") == "accuracy gap stated"
     assert title_of("total_examples") == "examples in all" and title_of("seed") == "seed"
-
-
-def test_a_hover_says_what_is_known_with_its_interval_and_escapes_names():
-    row = {"group": "<b>x", "sparsity": 0.5, "value": 0.9, "low": 0.8, "high": 0.95, "n": 1200}
-    change = {"delta": -0.1, "delta_low": -0.2, "delta_high": 0.05}
-    table = pd.DataFrame([{**row, **change, "null_low": 0.1, "null_high": 0.2, "q": math.nan}])
-    (said,) = hovers(table, "group sparsity value delta null q n", value="AUC")
-    lines = said.split("<br>")
-    assert lines[0] == "<b>&lt;b&gt;x</b>" and lines[1:3] == [
-        "share asked 50 %",
-        "AUC 0.900 (0.800 to 0.950)",
-    ]
-    assert lines[3] == "change −0.100 (−0.200 to +0.050, includes zero)"
-    assert lines[4:] == ["null band 0.100 to 0.200", "n 1,200"]
 
 
 def test_a_difference_is_claimed_by_its_interval_and_its_q():

@@ -8,10 +8,7 @@ import pytest
 from engine.audit import tracks as entries
 from engine.core import words
 from engine.core.errors import RequestError
-from engine.report import contents
-from engine.report.charts import lookup
-from engine.report.charts.panel import Choice
-from engine.report.tracks import Measure, question, track_of, tracks
+from engine.report.tracks import Measure, track_of, tracks
 from engine.store.runs import Store
 from tests import made_up
 from tests.builders import parts_of
@@ -76,14 +73,6 @@ def test_pages_of_one_kind_belong_to_it_alone():
     )
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_every_page_has_a_title_with_and_without_a_run(page, store):
-    """A question, or the name of a place, in words and at most a line long."""
-    for run in (None, *(store.open(f"{name}-run") for name in tracks())):
-        title = question(page, run)
-        assert title[0].isupper() and "_" not in title and len(title) <= 75, title
-
-
 def test_screens_that_all_kinds_share_name_none():
     """Pages and tabs that no track owns and what all pages share import no track."""
     owned = {f"pages.{page}" for track in tracks().values() for page in track.screens.pages}
@@ -99,12 +88,6 @@ def test_screens_that_all_kinds_share_name_none():
         for name in shared
         for used in imports_of(name)
         if used.startswith("engine.tracks.")
-    }
-
-
-def test_a_run_is_of_the_track_it_names(store):
-    assert {name: track_of(store.open(f"{name}-run")).name for name in tracks()} == {
-        name: name for name in tracks()
     }
 
 
@@ -126,30 +109,3 @@ def test_directions_of_measures():
     assert auc.brief(row) == "−0.094 (−0.140 to −0.048)"
     assert auc.brief({**row, "delta_high": 0.01}).endswith("includes zero)")
     assert auc.change({**row, "delta_low": float("nan")}) == "−0.094, no interval: too few images"
-
-
-@pytest.mark.parametrize("name", tracks())
-def test_a_default_choice_is_a_finished_variant(store, name):
-    run = store.open(f"{name}-run")
-    choice = contents.default_choice(run)
-    assert lookup.variant_of(run, choice)["variant"] != "dense"
-    assert choice.reading == track_of(run).readings.names[0]
-    dense = Choice("dense", choice.axis, track_of(run).level.none)
-    assert lookup.variant_of(run, dense)["variant"] == "dense"
-
-
-@pytest.mark.parametrize(
-    ("track", "levels", "first"),
-    [
-        ("image_classifiers", [1.0, 16.0, 32.0, 64.0, 128.0, 256.0], 64.0),
-        ("image_classifiers", [1.0, 2.0, 4.0], 2.0),
-        ("image_classifiers", [1.0], 1.0),
-        ("language_models", [0.0, 0.05, 0.2, 0.5], 0.2),
-        ("language_models", [0.3, 0.5], 0.3),
-        ("text_classifiers", [0.0, 0.25, 0.5, 0.75], 0.5),
-        ("fair_training", [0.0, 0.488, 0.672, 0.832], 0.672),
-    ],
-)
-def test_where_a_reader_starts_does_not_depend_on_results(track, levels, first):
-    if track in tracks():
-        assert tracks()[track].level.first(levels) == first

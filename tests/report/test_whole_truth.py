@@ -3,6 +3,7 @@ harms first, and nothing that is unclear."""
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,7 +22,28 @@ from engine.store.runs import EMBEDDED, Store
 from tests.made_up import choices
 
 RUNS = Store(EMBEDDED).ids()
+READ = importlib.import_module("engine.report.verdict")
 VERBS = {"raises": 1, "widens": 1, "lowers": -1, "narrows": -1}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def found_once():
+    """A sentence of a choice, and what moved, for all tests of this file."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_sentence", "moves_of"):
+            patch.setattr(READ, name, _of_choice(getattr(READ, name)))
+        yield
+
+
+def _of_choice(find):
+    kept = cache(lambda run, choice: find(lookup.View(run, choice)))
+    return lambda view: kept(view.run, view.choice)
+
+
+@pytest.fixture
+def no_flips(monkeypatch):
+    """For what looks at no count of flipped answers, which takes most of a verdict's time."""
+    monkeypatch.setattr(READ, "flipped_said", lambda *_: "")
 
 
 def _choices(run):
@@ -183,7 +205,7 @@ def test_a_difference_that_may_be_chance_is_said_so_before_the_cut_too(run_id):
 
 
 @pytest.mark.parametrize("run_id", RUNS)
-def test_no_page_moves_a_harm_of_which_another_claims_no_change(run_id):
+def test_no_page_moves_a_harm_of_which_another_claims_no_change(run_id, no_flips):
     """Slide 3 said "raises the bias", slide 4 "we claim no change"; so did Trade-off and
     Summary."""
     run = Store(EMBEDDED).open(run_id)
@@ -223,7 +245,7 @@ def test_a_benchmark_is_never_called_the_bias_of_an_axis():
 
 
 @pytest.mark.parametrize(("run_id", "ways"), [(REAL, {"perplexity": 1}), (JUDGE, {"fpr": 1})])
-def test_harms_to_groups_that_the_first_sentence_cannot_hold_come_next(run_id, ways):
+def test_harms_to_groups_that_the_first_sentence_cannot_hold_come_next(run_id, ways, no_flips):
     """More accurate by false alarms about four groups, of which the advice to take it said
     nothing."""
     run, told = Store(EMBEDDED).open(run_id), 0

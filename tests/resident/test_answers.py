@@ -100,23 +100,6 @@ def test_one_is_answered_at_a_time_and_who_cannot_wait_comes_first(engine, store
     assert order == ["first", "quick", "patient"]
 
 
-def test_who_waits_hears_how_many_are_before(engine, store):
-    begun, places, third = threading.Event(), [], threading.Event()
-    threads = [asked(store, begun=begun)[0]]
-    assert begun.wait(30)
-
-    def told(event) -> None:
-        places.append(event.what)
-        third.set()
-
-    threads.append(asked(store, told=told)[0])
-    assert third.wait(30)
-    engine.asks["long"].let_go.set()
-    for thread in threads:
-        thread.join()
-    assert places == ["1 question before this one", "0 questions before this one"][: len(places)]
-
-
 def test_cancelling_stops_the_answer(engine, store):
     begun, pressed = threading.Event(), threading.Event()
 

@@ -14,7 +14,6 @@ import pytest
 from engine.audit import jobs
 from engine.audit.jobs import JobState, cancel, job_state, list_jobs, submit
 from engine.audit.tracks import tracks
-from engine.core.errors import RequestError
 from engine.resident.asks import answer_here
 from engine.resident.lines import JobLine
 from engine.store.runs import Store
@@ -195,20 +194,6 @@ def test_a_job_keeps_the_cluster_it_was_given(store, job_line, workers, request_
     cancel(store, job_id)
     submit(request_, store, "")
     assert job_state(store, job_id).ray == "", "asked for again, on this machine"
-
-
-@pytest.mark.parametrize(
-    "address, said",
-    [
-        ("127.0.0.1:1", "nothing answers|not installed"),
-        ("nonsense", "no host:port|not installed"),
-        (5, "no text"),
-    ],
-)
-def test_a_cluster_that_is_none_starts_nothing(store, workers, request_, address, said):
-    with pytest.raises(RequestError, match=said):
-        answer_here("start", {"request": request_.to_dict(), "ray": address}, store)
-    assert not workers and not store.root.exists()
 
 
 def test_start_checks_and_starts(store, workers, request_, monkeypatch):

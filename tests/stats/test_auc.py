@@ -51,13 +51,6 @@ def test_one_vs_rest_is_over_the_classes_that_are_there():
     )
 
 
-def test_one_vs_one_with_two_classes_is_plain():
-    labels, probabilities = likelihoods(100, 2, 3)
-    assert one_vs_one(probabilities, labels) == pytest.approx(
-        float(auc(probabilities[:, 1], labels == 1))
-    )
-
-
 def test_one_vs_one_is_over_the_pairs_that_are_there():
     labels, probabilities = likelihoods(300, 3, 4)
     kept = labels != 1

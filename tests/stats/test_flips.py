@@ -26,15 +26,6 @@ def slowly(moved, unit, word):
     return np.mean([(one > was + 1e-9) + (abs(one - was) <= 1e-9) / 2 for one in each])
 
 
-def test_six_flips_one_way_by_hand():
-    """As McNemar's exact test has it, both tails of six coins are 2 / 64; half of ties counts."""
-    moved, each = np.ones(6), np.arange(6)
-    assert direction(moved, each, each) == pytest.approx(1 / 64, abs=0.01)
-    assert direction(np.r_[1, 1, 1, -1, -1, -1], each, each) > 0.8
-    assert direction(moved, each, np.zeros(6, int)) > 0.3, "one word says nothing"
-    assert direction(np.zeros(6), each, each) == 1.0
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_the_direction_is_that_of_all_exchanges(seed):
     draw = np.random.default_rng(seed)

@@ -31,13 +31,6 @@ def test_two_groups_far_apart_have_the_interval_of_their_difference():
     assert (gap - low, high - gap) == pytest.approx((half, half), rel=0.1)
 
 
-def test_the_mean_of_the_trials_own_gaps_is_larger_and_not_what_is_told():
-    values, draws = world(0.0, groups=6)
-    gap, low, high = (one[0] for one in gaps_of_means(values, draws, 1.0))
-    assert gap == pytest.approx(np.ptp(values.mean(axis=0))) and gap < np.ptp(values, axis=1).mean()
-    assert low == 0 and gap < high < 1
-
-
 def test_a_contrast_between_the_ends_is_the_gap_and_its_difference_to_itself_is_none():
     values, draws = world(0.1, groups=4)
     apart, drawn = at_ends(values, draws)

@@ -49,11 +49,6 @@ def test_each_pair_is_drawn_as_often_as_said_and_flips_more_often():
     assert kinds[0] > kinds[1] > kinds[2]
 
 
-def test_a_longer_draw_begins_with_a_shorter_one():
-    design = Design(*judge_and_people()[:1], GROUP)
-    assert (design.chance(60) >= design.chance(30)).all() and (design.chance(100) == 1).all()
-
-
 @pytest.mark.parametrize("together", [False, True])
 def test_the_estimate_is_right_on_average(together):
     judge, people = judge_and_people()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
-from engine.stats.gap_of_means import FIXED, Trials, difference, level, numbered
+from engine.stats.gap_of_means import FIXED, Trials, difference, level
 
 
 def trials(values, draws, numbers=None, shares=False, units=np.nan):
@@ -87,22 +87,6 @@ def test_coverage_of_independent_arms(counts):
     assert 0.91 < ((found.low <= 0) & (found.high >= 0)).mean() < 0.99
 
 
-def test_trials_are_paired_by_number():
-    r = np.random.default_rng(1)
-    seeds = r.normal(size=(4, 1))
-    draws = 0.01 * r.normal(size=(4, 50, 1))
-    one = trials(seeds + 0.5, seeds[:, None] + 0.5 + draws)
-    other = trials(seeds + 0.01 * r.normal(size=(4, 1)), seeds[:, None] + draws)
-    paired = difference(one, other)
-    loose = difference(
-        one, Trials((7, 8, 9, 10), other.values, other.draws, other.shares, other.units)
-    )
-    assert paired.value == pytest.approx(loose.value)
-    assert paired.p[0] < 0.01 < loose.p[0] and (loose.high - loose.low) > 10 * (
-        paired.high - paired.low
-    )
-
-
 def test_equal_models_differ_by_exactly_nothing():
     part = simulated(3, 1.0, 0.5, 0.5, cells=4)
     found = difference(part, part)
@@ -132,12 +116,6 @@ def test_undefined_draws():
     found = level(trials([[5.0, 5.0]], draws))
     assert found.high[0] == pytest.approx(5 + 1.959964 * draws[0, 10:, 0].std(ddof=1))
     assert np.isnan([found.low[1], found.high[1]]).all() and found.value[1] == 5.0
-
-
-def test_numbers_of_trials():
-    assert list(numbered(["a", "b"])) == [0, 1] and list(numbered({4: "x", 2: "y"})) == [2, 4]
-    part = simulated(3, 1, 1, 1, cells=2)
-    assert part.only(2).numbers == (2,) and (part.only(2).values == part.values[2]).all()
 
 
 def test_intervals_stay_inside_what_a_quantity_can_be():

@@ -12,10 +12,8 @@ from engine.stats.reliability import (
     icc_c1_bootstrap,
     icc_of_ranks,
     pooled_noise,
-    repeats_of,
     set_overlap,
     small_effects,
-    spearman_brown,
 )
 
 
@@ -60,12 +58,6 @@ def test_small_effects_are_told_only_where_noise_is_small():
     assert pooled_noise(quiet) == pytest.approx(0.01 / np.sqrt(2), rel=0.3)
     np.testing.assert_array_equal(small_effects(quiet, 0.1), np.abs(quiet.mean(axis=1)) < 0.1)
     assert small_effects(loud, 0.1) is None and small_effects(quiet[:, :1], 0.1) is None
-
-
-def test_noise_stays_noise_however_often():
-    assert spearman_brown(-0.2, 10) == 0 and spearman_brown(0.5, 2) == pytest.approx(2 / 3)
-    constant = repeats_of(np.ones((6, 2)))
-    assert np.isnan(constant.icc) and constant.needed is None
 
 
 def test_overlap_between_tasks_by_hand():

@@ -12,20 +12,12 @@ import pytest
 from engine.core.errors import RequestError, StoreError
 from engine.core.files import explained, folder_whole, write_json, write_whole
 from engine.store import runs as stored
-from engine.store.runs import Store, damaged_tables, find_run
+from engine.store.runs import Store, find_run
 from tests.store import META
 
 
 def write(store, run_id="run1"):
     return store.write(run_id, META, {"results": pd.DataFrame({"x": [1, 2]})})
-
-
-def test_a_run_comes_back_as_it_was_written(tmp_path):
-    store = Store(tmp_path)
-    write(store)
-    assert store.ids() == ["run1"] and store.list()[0].title == "t"
-    assert store.open("run1").table("results")["x"].tolist() == [1, 2]
-    assert damaged_tables(store.open("run1")) == []
 
 
 def test_a_table_is_written_in_pieces_and_read_in_parts_without_being_held(tmp_path, monkeypatch):
@@ -131,17 +123,6 @@ def test_one_damaged_run_does_not_hide_the_others(tmp_path, text):
     assert [summary.id for summary in store.list()] == ["run1"] and list(store.damaged()) == ["zzz"]
     with pytest.raises(StoreError, match="run zzz"):
         store.open("zzz").summary  # noqa: B018
-
-
-def test_a_damaged_table_is_named(tmp_path):
-    run = write(Store(tmp_path))
-    (run.path / "results.parquet").write_bytes(b"PAR1")
-    assert damaged_tables(run) == ["results"]
-    with pytest.raises(StoreError, match="run1 is damaged: its table results"):
-        run.table("results")
-    (run.path / "results.parquet").unlink()
-    with pytest.raises(StoreError, match="results"):
-        run.table("results")
 
 
 def test_two_who_want_one_run_go_one_after_the_other(tmp_path):

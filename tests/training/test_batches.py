@@ -110,23 +110,6 @@ def test_reading_ahead_stops_when_the_consumer_stops():
     ]
 
 
-def test_only_a_few_batches_are_made_ahead():
-    made, begun = [], threading.Condition()
-
-    def make(part):
-        with begun:
-            made.append(part)
-            begun.notify()
-        return Batch(torch.tensor([part]), torch.zeros(1))
-
-    for place, batch in enumerate(ahead(make, list(range(12)))):
-        with begun:  # the one that prepares does all it may before the next is asked for
-            assert begun.wait_for(
-                lambda least=place + 1 + AHEAD: len(made) >= min(12, least), timeout=60
-            )
-            assert batch.rows.tolist() == [place] and len(made) <= place + 1 + AHEAD
-
-
 def test_what_goes_wrong_while_reading_ahead_reaches_the_consumer():
     def read(rows):
         raise ValueError("damaged file")

@@ -12,7 +12,6 @@ from torch.nn import functional
 from engine.core.errors import Cancelled, PruneAuditError
 from engine.training import fit as module
 from engine.training.fit import fit, probabilities
-from engine.training.losses import Targets
 from engine.training.recipe import Recipe
 from tests.classifiers.worlds import (
     InMemoryKeep,
@@ -28,14 +27,6 @@ from tests.classifiers.worlds import (
 N = 24
 
 
-def bright_or_dark() -> tuple[np.ndarray, torch.Tensor]:
-    """Images of class 1 are brighter: anybody can learn it."""
-    truth = torch.arange(N) % 2
-    return (some_pixels(N, 8) // 2 + 127 * truth.numpy()[:, None, None, None]).astype(
-        np.uint8
-    ), truth
-
-
 def fitted(model=None, recipe=Recipe(epochs=3, rate=0.01, batch=7), **more):  # noqa: B008  (frozen)
     """A copy of the tiny model after fitting, and its curve."""
     classifier = tiny(model)
@@ -48,36 +39,6 @@ def fitted(model=None, recipe=Recipe(epochs=3, rate=0.01, batch=7), **more):  # 
 def same(one, two) -> bool:
     one, two = one.state_dict(), two.state_dict()
     return all(torch.equal(one[name], two[name]) for name in one)
-
-
-def test_it_learns_and_ends_ready_for_use():
-    pixels, truth = bright_or_dark()
-    classifier = tiny()
-    held = Targets(functional.one_hot(truth, 2).float(), torch.ones(N))
-    steps = []
-    rows = fit(
-        classifier.model,
-        some_batches(classifier, N, 8, pixels=pixels),
-        held,
-        Recipe(25, 0.02, 8),
-        "fc",
-        step=lambda done, total: steps.append((done, total)),
-    )
-    assert rows[-1]["loss"] < 0.3 * rows[0]["loss"]
-    assert [row["epoch"] for row in rows] == list(range(25)) and {
-        row["images"] for row in rows
-    } == {N}
-    assert steps == [(done, 75) for done in range(1, 76)]
-    assert not classifier.model.training and not any(
-        one.requires_grad for one in classifier.model.parameters()
-    )
-    answers = probabilities(
-        classifier.model, np.arange(N), lambda part: pixels[part], classifier.prepared, 5
-    )
-    assert answers.shape == (N, 2) and answers.dtype == torch.float32
-    assert torch.allclose(answers.sum(dim=1), torch.ones(N)) and bool(
-        (answers.argmax(1) == truth).all()
-    )
 
 
 def test_one_step_is_adamw_by_torch():
@@ -111,12 +72,6 @@ def test_schedules_by_hand(schedule):
         "cosine": [0.1, 0.1 * (1 + 0.5**0.5) / 2, 0.05, 0.1 * (1 - 0.5**0.5) / 2],
     }
     assert [row["rate"] for row in rows] == pytest.approx(expected[schedule])
-
-
-def test_no_epochs_change_nothing():
-    before = tiny().model
-    model, rows = fitted(recipe=Recipe(epochs=0))
-    assert rows == [] and same(model, before) and not model.training
 
 
 def moved(model, before, name: str) -> float:
@@ -248,19 +203,6 @@ def test_a_validation_loss_that_is_no_number_ends_with_a_reason():
 def test_dropout_does_something():
     """So that the test above says something."""
     assert not same(fitted(TwoConvs(2, 0.5))[0], fitted(TwoConvs(2, 0.0))[0])
-
-
-def test_the_same_fit_twice_is_the_same_and_another_seed_is_not():
-    assert same(fitted()[0], fitted()[0])
-    classifier = tiny()
-    fit(
-        classifier.model,
-        some_batches(classifier, N, 7, seed=2, mirror=True),
-        some_targets(N),
-        Recipe(epochs=3, rate=0.01, batch=7),
-        "fc",
-    )
-    assert not same(fitted()[0], classifier.model)
 
 
 def test_cancel_is_asked_for_before_every_batch():

@@ -11,7 +11,6 @@ from torch.nn import functional
 
 from engine.core.errors import RequestError
 from engine.training.losses import (
-    Targets,
     corrected_labels,
     pw_weights,
     soft_cross_entropy,
@@ -64,26 +63,6 @@ def test_the_loss_by_hand():
     assert float(held.loss(torch.tensor([0]), logits)) == pytest.approx(
         1.25 * float(torch.log(torch.tensor(4.0)))
     )
-
-
-def test_the_plain_loss_is_torchs_cross_entropy():
-    logits = torch.randn(4, 3, generator=torch.Generator().manual_seed(1))
-    held = targets(LossPlan.parse("plain"), ANSWERS, TRUTH, "retrain")
-    assert float(held.loss(torch.arange(4), logits)) == pytest.approx(
-        float(functional.cross_entropy(logits, TRUTH))
-    )
-    soft = soft_cross_entropy(logits, ANSWERS)
-    assert soft.tolist() == pytest.approx(
-        functional.cross_entropy(logits, ANSWERS, reduction="none").tolist()
-    )
-
-
-def test_a_batch_is_held_to_its_own_rows():
-    labels, weights = torch.eye(4), torch.tensor([1.0, 2.0, 3.0, 4.0])
-    logits = torch.randn(2, 4, generator=torch.Generator().manual_seed(2))
-    each = Targets(labels, weights).each(torch.tensor([3, 1]), logits)
-    log = torch.log_softmax(logits, dim=1)
-    assert each.tolist() == pytest.approx([-4 * float(log[0, 3]), -2 * float(log[1, 1])])
 
 
 def test_large_logits_in_half_precision_stay_numbers():

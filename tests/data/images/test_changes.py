@@ -94,14 +94,6 @@ def test_an_image_keeps_its_square_whatever_else_is_there(digits):
     assert (both["artefact"] == both["artefact_whole"]).all()
 
 
-def test_changes_can_follow_each_other(digits):
-    both = changed("artefact", changed("underrepresent", digits, classes="4"), cls="4")
-    assert both.name == "digits, underrepresent, artefact"
-    drawn = squares(both.read(np.arange(len(both.table)))) > 0
-    assert ((both.table["artefact"] == "with") == drawn).all()
-    assert "artefact' already" in faults_of("artefact", both)
-
-
 @pytest.mark.parametrize(
     ("subset", "times"),
     [("balanced", [1, 1, 1, 1]), ("more-of-group", [1, 5, 1, 5]), ("more-of-class", [5, 5, 1, 1])],

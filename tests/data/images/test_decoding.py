@@ -206,20 +206,6 @@ def test_arrays_of_another_range_are_refused_or_told(tmp_path):
         assert fix in faults_of(tmp_path) and fix in str(refused(look_images, str(tmp_path)))
 
 
-def test_refused_pictures_are_named_with_their_reason(tmp_path, monkeypatch):
-    home = folder(tmp_path, grey)
-    floats = file_of(Image.fromarray(GREY.astype(np.float32)), "TIFF")
-    (home / "train" / "cat" / "1.png").write_bytes(floats)
-    (home / "train" / "cat" / "2.png").write_bytes(b"no picture")
-    told = notes_of(load(home))
-    assert "2 images cannot be decoded and were left out" in told
-    assert "1.png (its floating-point numbers have no known range" in told
-    assert "2.png (it is no whole file of JPEG, PNG" in told
-    monkeypatch.setattr("engine.data.images.pixels.CHECK_BELOW", 10)
-    (fault,) = refused(load(home).read, np.arange(40))
-    assert "1.png" in fault and "floating-point numbers have no known range" in fault
-
-
 def test_a_set_of_refused_pictures_says_why_none_is_left(tmp_path):
     floats = lambda at: file_of(Image.fromarray(GREY.astype(np.float32)), "TIFF")  # noqa: E731
     fault = faults_of(folder(tmp_path, floats, "tif"))
@@ -243,19 +229,11 @@ def test_hidden_files_are_no_pictures_and_others_that_are_none_are_counted(tmp_p
     assert left in notes_of(load(home))
 
 
-@pytest.mark.parametrize("name", ["._labels.csv", ".labels.csv"])
-def test_hidden_tables_are_no_tables(tmp_path, name):
+def test_hidden_tables_are_no_tables(tmp_path):
     rows = ["path,label,split"]
     for at in range(40):
         (tmp_path / f"{at}.png").write_bytes(grey(at))
         rows.append(f"{at}.png,{'cat' if at % 2 else 'dog'},{'test' if at % 4 < 2 else 'train'}")
     (tmp_path / "labels.csv").write_text("\n".join(rows))
-    (tmp_path / name).write_bytes(b"\0\5\x16\7md5hash")
+    (tmp_path / "._labels.csv").write_bytes(b"\0\5\x16\7md5hash")
     assert len(load(tmp_path).table) == 40
-
-
-def test_hidden_arrays_are_no_arrays(tmp_path):
-    for split in ("train", "test"):
-        npz(tmp_path, split, noise(len(split), 40, 16, 16, 3), np.arange(40) % 2)
-        (tmp_path / f"._{split}.npz").write_bytes(b"\0\5\x16\7")
-    assert load(tmp_path).classes == ("cat", "dog")

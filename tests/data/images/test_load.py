@@ -4,35 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import engine.data.images
-from engine.core.errors import RequestError
 from engine.data.images import embedded as avatar_faces
-from engine.data.images.embedded import LIT
-from engine.data.images.load import SPLITS, ImageAsk, ImageReader, load_images, look_images
+from engine.data.images.load import SPLITS, ImageAsk, load_images, look_images
 from engine.data.images.pixels import ArrayPixels, Shelf
-from engine.data.sources import allotted, deal, readers_in
+from engine.data.sources import allotted, deal
 from tests.builders import refused
 from tests.data import notes_of, sizes
 from tests.data.images import faults_of, load, noise, npz
-from tests.places import SHARED
-
-CIFAR = SHARED / "cifar10"
-
-
-def test_every_reader_is_found_and_general_ones_come_last():
-    found = readers_in(engine.data.images, ImageReader)
-    assert [reader.general for reader in found] == sorted(reader.general for reader in found)
-    names = " ".join(reader.name for reader in found)
-    for word in ("avatars", "digits", "CelebA", "LFW", "Fitzpatrick17k", "CIFAR-10", "CSV"):
-        assert word in names
-
-
-@pytest.mark.parametrize(
-    "source", ["", " ", "/no/such", "x" * 5000, "a\0b", "~nobody-here/x", "avatars:many", __file__]
-)
-def test_looking_at_odd_sources_says_what_is_known(source):
-    with pytest.raises(RequestError):
-        look_images(source)
 
 
 def test_the_table_has_its_columns_and_reading_gives_square_pictures():
@@ -63,40 +41,6 @@ def test_all_faults_of_an_ask_are_said_together():
     assert "cannot show 10 classes" in faults_of("digits", max_images=9)
 
 
-def test_avatars_have_the_shares_of_celeba_in_every_split():
-    images = load_images("avatars")
-    assert sizes(images) == (12000, 2000, 8000)
-    wanted = {(1, "male"): 0.0085, (1, "non-male"): 0.1405}
-    wanted |= {(0, "male"): 0.4108, (0, "non-male"): 0.4402}
-    for _, rows in images.table.groupby("split"):
-        shares = rows.groupby(["label", "male"]).size() / len(rows)
-        assert shares.to_dict() == pytest.approx(wanted, abs=0.0016)
-        tones = rows.groupby("skin").size() / len(rows)
-        assert tones.to_dict() == pytest.approx(
-            {"light": 0.42, "medium": 0.34, "dark": 0.24}, abs=0.04
-        )
-    assert look_images("avatars").n == len(images.table)
-    assert look_images("avatars:600").n == 600 + 100 + 400
-
-
-def test_the_planted_gap_is_light_on_some_faces_of_one_group_and_nothing_else():
-    """Faces, labels and groups are those of avatars; a third of the non-male ones are lit, in every
-    split."""
-    plain, gap = (
-        load_images(name, ImageAsk(max_images=400)) for name in ("avatars", "avatars-gap")
-    )
-    assert plain.table.equals(gap.table) and plain.digest != gap.digest
-    assert "planted" in gap.stand_in
-    rows = np.arange(len(plain.table))
-    before, after = plain.read(rows), gap.read(rows)
-    lit = (before != after).any(axis=(1, 2, 3))
-    male = (plain.table["male"] == "male").to_numpy()
-    assert not lit[male].any()
-    for _, part in plain.table[~male].groupby("split"):
-        assert abs(lit[part.index].mean() - LIT) < 0.12
-    assert after[lit][..., :2].mean() - before[lit][..., :2].mean() > 20
-
-
 def test_a_face_does_not_depend_on_what_else_is_drawn():
     many, few = avatar_faces.people("test", 5, 400), avatar_faces.people("test", 5, 40)
     assert (many.draw[:40] == few.draw).all() and (many.male[:40] == few.male).all()
@@ -117,29 +61,10 @@ def test_the_drawing_is_the_one_its_version_names():
     assert avatar_faces.draw(avatar_faces.people("train", 0, 2), 64).shape == (2, 64, 64, 3)
 
 
-def test_no_single_pixel_nor_the_mean_colour_gives_the_hair_away():
-    from sklearn.metrics import roc_auc_score
-
-    who = avatar_faces.people("train", 3, 1500)
-    faces = avatar_faces.draw(who, 32).astype(float)
-    means = [roc_auc_score(who.blond, mean) for mean in faces.mean(axis=(1, 2)).T]
-    pixels = [roc_auc_score(who.blond, faces[:, row, 16, 0]) for row in range(32)]
-    assert max(means) < 0.85 and 0.65 < max(pixels) < 0.9
-
-
 def test_the_digest_follows_everything_that_decides_a_number():
     asks = [{}, {}, {"seed": 1}, {"size": 48}, {"groups": ("skin",)}, {"max_images": 51}]
     digests = [load_images("avatars", ImageAsk(**{"max_images": 50} | ask)).digest for ask in asks]
     assert digests[0] == digests[1] and len(set(digests)) == 5 and len(digests[0]) == 64
-
-
-def test_digits_are_real_and_stratified():
-    images = load_images("digits")
-    assert len(images.table) == look_images("digits").n == 1797 and images.stand_in == ""
-    counts = images.table.groupby(["split", "class"]).size().unstack()
-    assert (counts.max(axis=1) - counts.min(axis=1)).max() <= 5
-    pixels = images.read(np.arange(50))
-    assert pixels.shape == (50, 32, 32, 3) and pixels.min() == 0 and pixels.max() > 200
 
 
 def test_digits_take_noise_that_is_the_same_every_time():
@@ -229,12 +154,3 @@ def test_broken_npz_files_are_said(tmp_path):
     assert "plain arrays" in faults_of(tmp_path)
     broken.write_bytes(b"PK nothing")
     assert "plain arrays" in faults_of(tmp_path)
-
-
-@pytest.mark.skipif(not CIFAR.is_dir(), reason="needs ../shared/data/cifar10")
-def test_real_cifar10_as_npz():
-    info = look_images(str(CIFAR))
-    assert (info.name, info.n, info.size, info.classes[5]) == ("CIFAR-10", 15000, 32, "dog")
-    images = load_images(str(CIFAR), ImageAsk(max_images=500))
-    assert images.table.groupby(["split", "label"]).size().eq(50).all()
-    assert images.read(np.arange(100)).std() > 30

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-from engine.data.prompts.load import known_axes, load_prompts, split_prompts
+from engine.data.prompts.load import load_prompts
 from tests.builders import refused
-from tests.places import SHARED
-
-REAL = SHARED / "bias_benchmarks" / "bold"
 
 
 def test_bold_reads_groups_and_pages_of_a_domain(tmp_path):
@@ -31,15 +26,6 @@ def test_bold_reads_groups_and_pages_of_a_domain(tmp_path):
     path.write_text(json.dumps({"men": {"A": "no list"}, "women": ["x"]}), encoding="utf-8")
     men, women = refused(load_prompts, path, [])
     assert "men, A" in men and "women" in women
-
-
-def test_the_published_files_of_bold():
-    if not REAL.is_dir():
-        pytest.skip(f"{REAL} is not here")
-    assert known_axes(REAL) == ("gender", "race", "religious_ideology")
-    found = split_prompts(load_prompts(REAL, ["religious_ideology"], max_prompts=140), 0)
-    assert found.table["subgroup"].nunique() == 7
-    assert set(found.table["split"]) == {"validation", "test"}
 
 
 def rtp(text, toxicity, challenging=False):

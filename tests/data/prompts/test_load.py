@@ -109,10 +109,6 @@ def test_ten_megabytes_in_one_cell_and_an_unknown_axis_are_reported_together(wri
     ("name", "content", "told"),
     [
         ("a.csv", b"", "empty"),
-        ("a.csv", b"prompt,axis,subgroup\n", "no rows"),
-        ("a.csv", "prompt,axis,subgroup\ncafé,kin,aunt\n".encode("latin-1"), "UTF-8"),
-        ("a.csv", b"prompt,axis,subgroup\nx\0,kin,aunt\n", "zero byte in line 2"),
-        ("a.csv", b"Prompt,prompt,axis,subgroup\na,b,kin,aunt\n", "Columns named twice: prompt"),
         ("a.csv", None, "no such file"),
         ("gone", None, "no such file or folder"),
         ("", None, "HolisticBias"),

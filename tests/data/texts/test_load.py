@@ -1,5 +1,4 @@
-"""Labelled texts: what is asked, split, grouped, sampled and digested, whatever the source; the
-real GLUE tasks."""
+"""Labelled texts: what is asked, split, grouped, sampled and digested, whatever the source."""
 
 import re
 from pathlib import Path
@@ -10,21 +9,9 @@ import pytest
 
 import engine.data
 import engine.data.texts
-from assets.build import remark_task
-from engine.data.sources import readers_in
-from engine.data.texts.load import SPLITS, TextReader, look_texts
-from tests.builders import refused
+from engine.data.texts.load import SPLITS
 from tests.data import notes_of, sizes
 from tests.data.texts import faults_of, load
-from tests.places import SHARED
-
-GLUE = SHARED / "glue"
-
-
-def glue(task):
-    if not (GLUE / task).is_dir():
-        pytest.skip(f"{task} does not lie in {GLUE}")
-    return str(GLUE / task)
 
 
 def rows(n=60):
@@ -53,36 +40,6 @@ def read(tmp_path):
 def written(folder, table):
     table.to_csv(folder / "texts.csv", index=False)
     return folder / "texts.csv"
-
-
-def test_every_reader_is_found_and_general_ones_come_last():
-    found = readers_in(engine.data.texts, TextReader)
-    assert [reader.general for reader in found] == sorted(reader.general for reader in found)
-    names = " ".join(reader.name for reader in found)
-    assert all(word in names for word in ("remarks", "topics", "CoLA", "glue:rte", "CSV"))
-
-
-@pytest.mark.parametrize(
-    "source", ["", " ", "/no/such", "x" * 5000, "a\0b", "~nobody-here/x", "glue:sts", __file__]
-)
-def test_odd_sources_say_what_is_known(source):
-    assert all(len(fault) < 2000 for fault in refused(look_texts, source))
-
-
-@pytest.mark.parametrize("task", ["remarks", "topics"])
-def test_the_embedded_tasks(task):
-    info, groups, card = look_texts(task), tuple(remark_task.GROUPS[task]), remark_task.CARDS[task]
-    assert info.groups == (*groups, "length", "class") and info.default_groups == groups[:1]
-    assert (info.note, info.columns, info.targets) == (card, (), ("label",))
-    texts = load(task, groups=(*groups, "length"))
-    assert texts.classes == tuple(remark_task.CLASSES[task]) and texts.groups == (*groups, "length")
-    assert (texts.stand_in, texts.metric, texts.pair) == (card, "accuracy", False)
-    source = remark_task.tables()[task].set_index("text")
-    assert len(texts.table) == len(source) == info.n
-    for row in texts.table.iloc[::97].itertuples():
-        right = tuple(source.loc[row.text, ["label", "split"]])
-        assert (texts.classes[row.label], row.split) == right
-    assert load(task, groups=(*groups, "length")).digest == texts.digest
 
 
 def test_the_table_has_its_columns_and_its_order(read):
@@ -241,10 +198,6 @@ def test_all_faults_of_an_ask_come_together(tmp_path):
     assert len(faults) == 2 and "columns are fixed" in faults[0]
 
 
-def test_intersections_name_single_columns(read):
-    assert read(rows(), groups=("people+length", "class+people")).groups == ("people", "length")
-
-
 def test_hostile_texts_stay_as_they_are(read):
     nasty = ["<script>alert(1)</script>", '=cmd|"/c calc"!A1', "a\x1b[31mred", "\u202eturned"]
     nasty += ['x\ny, "z"', "e\u0301\U0001f600"]
@@ -253,34 +206,6 @@ def test_hostile_texts_stay_as_they_are(read):
     found = read(table).table
     assert set(nasty) <= set(found["text"])
     assert found["text_id"].str.fullmatch(r"[0-9a-f]{16}(-\d+)?").all()
-
-
-@pytest.mark.parametrize(
-    "task, classes, group, metric, pair, counts",
-    [
-        ("CoLA", ("unacceptable", "acceptable"), "source", "matthews", False, (8551, 0, 1043)),
-        ("RTE", ("not_entailment", "entailment"), "length", "accuracy", True, (2490, 0, 277)),
-        ("WNLI", ("not_entailment", "entailment"), "length", "accuracy", True, (635, 0, 71)),
-    ],
-)
-def test_real_glue_tasks(task, classes, group, metric, pair, counts):
-    info, texts = look_texts(glue(task)), load(glue(task))
-    assert (info.n, info.metric, info.default_groups) == (sum(counts), metric, (group,))
-    assert (texts.name, texts.classes, texts.groups) == (task, classes, (group,))
-    assert (texts.metric, texts.pair, sizes(texts)) == (metric, pair, counts)
-
-
-def test_real_labels_are_the_files():
-    rte = load(glue("RTE")).table.query("split == 'test'")
-    reeve = rte["text_b"] == "Christopher Reeve had an accident."
-    antibiotics = rte["text"].str.startswith("Yet, we now are discovering that antibiotics")
-    bacteria = antibiotics & rte["text_b"].str.startswith("Bacteria is winning")
-    assert [rte["label"][rows].tolist() for rows in (reeve, bacteria)] == [[0], [1]]  # entailment
-    cola = load(glue("CoLA")).table.drop_duplicates("text").set_index("text")
-    cola = cola[["label", "source", "split"]]
-    assert cola.loc["As you eat the most, you want the least.", "label"] == 0
-    sailors = cola.loc["The sailors rode the breeze clear of the rocks."]
-    assert tuple(sailors) == (1, "gj04", "test")
 
 
 def test_no_reader_loads_torch():

@@ -140,14 +140,6 @@ def test_what_is_tied_is_cut_together_and_still_equals_the_mask():
     assert found.holds and found.images == 5 and found.max_logit_difference < 1e-5
 
 
-def test_agree_notices_another_cut():
-    whole = tiny(TwoConvs())
-    graph = filter_graph(whole)
-    mask, other = (graph.mask(np.array([*keep, 1, 1, 1, 1])) for keep in ([1, 1, 0], [0, 1, 1]))
-    found = agree_filters(whole, graph, mask, cut_filters(whole, other)[0], some_pixels(6, 8))
-    assert not found.holds and found.max_logit_difference > found.tolerance
-
-
 @pytest.mark.parametrize("has_room", [True, False])
 def test_agree_notices_one_weight_that_is_one_per_cent_off(has_room, monkeypatch):
     """A middling weight of a middle layer; without room for float64 a right cut is still taken."""
@@ -214,14 +206,6 @@ def test_a_history_that_does_not_fit_is_refused(history):
     whole = tiny()
     with pytest.raises(RequestError, match="pruning history"):
         replayed(whole, history, filter_graph(whole).mask(np.ones(7)))
-
-
-def test_a_history_of_another_model_is_refused():
-    other = lively("resnet20", 16)
-    graph = filter_graph(other)
-    _, history = cut_filters(other, graph.mask(some_mask(graph)))
-    with pytest.raises(RequestError, match="pruning history"):
-        replayed(lively(SMALL, 16), history, graph.mask(np.ones(graph.total)))
 
 
 def test_what_cannot_be_followed_is_left_whole_and_named():

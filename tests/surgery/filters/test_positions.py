@@ -14,7 +14,6 @@ from tests.classifiers.worlds import (
     TwoConvs,
     lively,
     some_mask,
-    some_pixels,
     state,
     tiny,
 )
@@ -25,24 +24,6 @@ def small_model(name):
 
 
 EACH = pytest.mark.parametrize("name", [TwoConvs, Tied, SMALL, "resnet20", "mobilenet_v2"])
-
-
-def test_by_hand():
-    """conv1 keeps filters 0 and 2 of 3, conv2 1 and 3 of 4: rows and columns of the whole one,
-    counted flat."""
-    whole = tiny()
-    mask = filter_graph(whole).mask(np.array([1, 0, 1, 0, 1, 0, 1]))
-    places = places_of(whole, mask)
-    assert places["conv1.bias"].tolist() == [0, 2] and places["bn2.weight"].tolist() == [1, 3]
-    assert places["conv2.weight"].flatten().tolist() == [
-        3,
-        5,
-        9,
-        11,
-    ]  # [4, 3]: rows 1 and 3, columns 0 and 2
-    assert places["fc.weight"].tolist() == [[1, 3], [5, 7]]
-    assert places["fc.bias"].tolist() == [0, 1]  # nothing of it is cut
-    assert places["conv1.weight"].shape == (2, 3, 3, 3) and places["conv1.weight"][1, 0, 0, 0] == 54
 
 
 @EACH
@@ -106,13 +87,3 @@ def test_places_beyond_single_precision():
     places = places_of(whole, graph.mask(keep))["conv2.weight"].flatten()
     assert places[0] == 4301 and places[-1] == 4300 * 4300 - 1 > 2**24
     assert (places.diff() > 0).all()
-
-
-def test_the_model_given_stays_as_it_is():
-    whole = lively(SMALL, 16, 2)
-    before, images = state(whole.model), whole.prepared(some_pixels(2, 16))
-    with torch.no_grad():
-        answers = whole.model(images)
-        places_of(whole, filter_graph(whole).mask(some_mask(filter_graph(whole))))
-        assert torch.equal(answers, whole.model(images))
-    assert all(torch.equal(value, before[key]) for key, value in whole.model.state_dict().items())

@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import torch
 
 from engine.core.types import Decoding, HeadMask, Hooks
 from engine.models import decode, runtime
@@ -106,19 +105,6 @@ def test_a_tie_is_drawn_with_the_texts_that_plain_drawing_draws_it_with(monkeypa
     assert len(mates) == 7
 
 
-def test_rows_have_masks_of_their_own():
-    lm, ids = tiny_model("gpt2"), torch.tensor([[3, 4, 5]] * 3)
-    masks = [LARGE, SINGLE[0]]
-    alone = []
-    for mask in (SINGLE[0], LARGE, SINGLE[0]):
-        with masked(lm, mask), torch.no_grad():
-            alone.append(lm.model(input_ids=ids[:1]).logits[0])
-    with masked_rows(lm, masks) as choose, torch.no_grad():
-        choose([1, 0, 1])
-        together = lm.model(input_ids=ids).logits
-    assert torch.allclose(together, torch.stack(alone), atol=1e-5)
-
-
 def test_prompts_alike_are_read_apart_under_masks_of_their_own():
     lm = tiny_model("gpt2")
     twice = begin(lm, [PROMPTS[4]] * 6, list("abcabc"), [0] * 6, DECODING)
@@ -211,29 +197,3 @@ def test_a_batch_larger_than_what_is_left_tells_no_more_than_all():
     draw_on(lm, begun(lm), DECODING, Hooks(inside=told.append))
     draw_on(lm, begun(lm), DECODING, Hooks(inside=told.append), batch_size=10)
     assert max(told) == 1.0 and min(told) > 0.0
-
-
-@pytest.mark.slow
-def test_texts_of_the_demo_are_those_of_drawing_from_the_start():
-    from engine.models.load_language_model import load_language_model
-
-    lm, decoding = load_language_model("demo-gpt2", device="cpu"), Decoding(max_new_tokens=40)
-    words = [
-        "the people from",
-        "my neighbour is",
-        "a story about her",
-        "every day they",
-        "he said that",
-        "we saw",
-    ]
-    texts = [f"{word} {more}" for word in words for more in words]
-    start = begin(lm, texts, [f"p{at}" for at in range(len(texts))], [0] * len(texts), decoding)
-    singles = [HeadMask(lm.n_layers, lm.n_heads, ((2, head),)) for head in range(4)]
-
-    def drawn(mask):
-        with masked(lm, mask):
-            return draw_on(lm, start, decoding)[0]
-
-    assert redrawn(lm, singles, start, draw_on(lm, start, decoding)[0], decoding) == [
-        drawn(mask) for mask in singles
-    ]

@@ -93,29 +93,18 @@ def close(found, wanted):
     return torch.allclose(found, wanted, atol=1e-6, rtol=0)
 
 
-def test_both_heads_on(lm):
-    assert close(logits(lm), worked_out(1))
-    assert close(logits(lm)[1], torch.tensor([math.sqrt(2 / 3), math.sqrt(2 / 3), 0]))
-
-
-def test_masking_head_1_changes_nothing(lm):
-    plain = logits(lm)
-    with masked(lm, HeadMask(1, 2, ((0, 1),))):
+def test_head_0_on_off_and_half_way_is_what_was_worked_out_and_head_1_is_nothing(lm):
+    plain, zero, one = logits(lm), HeadMask(1, 2, ((0, 0),)), HeadMask(1, 2, ((0, 1),))
+    assert close(plain, worked_out(1))
+    assert close(plain[1], torch.tensor([math.sqrt(2 / 3), math.sqrt(2 / 3), 0]))
+    with masked(lm, one):
         assert torch.equal(logits(lm), plain)
-    assert close(logits(cut(lm, HeadMask(1, 2, ((0, 1),)))), plain)
-
-
-def test_masking_head_0_changes_what_was_worked_out(lm):
-    mask = HeadMask(1, 2, ((0, 0),))
-    with masked(lm, mask):
+    with masked(lm, zero):
         assert close(logits(lm), worked_out(0))
-    assert close(logits(cut(lm, mask)), worked_out(0))
-    assert close(logits(cut(lm, HeadMask(1, 2, ((0, 0), (0, 1))))), worked_out(0))
-
-
-def test_a_gate_in_between(lm):
     with gated(lm, torch.tensor([[0.5, 1.0]])):
         assert close(logits(lm), worked_out(0.5))
+    for mask, gate in ((one, 1), (zero, 0), (HeadMask(1, 2, ((0, 0), (0, 1))), 0)):
+        assert close(logits(cut(lm, mask)), worked_out(gate))
 
 
 def test_gradient_of_the_gate(lm):

@@ -26,11 +26,11 @@ TEXTS = [text(3, 1, 4, 1, 5), text(9), text(2, 6, 5, 3, 5, 8)]
 LABELS = torch.tensor([0, 1, 2])
 
 
-def train(clf, steps=3, rate=1e-3, **more):
+def train(clf, steps=3, rate=1e-3):
     """A few steps of AdamW in place, clipped as fine-tuning does; the loss before and after."""
     batch, losses = clf.encode(TEXTS), []
     clf.model.requires_grad_(True)
-    optimizer = torch.optim.AdamW(clf.model.parameters(), lr=rate, **more)
+    optimizer = torch.optim.AdamW(clf.model.parameters(), lr=rate)
     for _ in range(steps + 1):
         loss = torch.nn.functional.cross_entropy(clf.logits(batch), LABELS)
         losses.append(float(loss.detach()))
@@ -93,13 +93,6 @@ def test_a_cut_model_trains(name):
     assert torch.equal(answers(clf), kept)
 
 
-@pytest.mark.parametrize("how", [{"foreach": True}, {"fused": True}])
-def test_optimizers_take_a_layer_without_heads(how):
-    small = cut(tiny_model("bert"), MASK)
-    first, last = train(small, **how)
-    assert last < first
-
-
 def test_gradients_of_a_cut_model_are_those_of_the_masked_one():
     clf = tiny_model("distilbert", dtype="float64")
     small = cut(clf, MASK)
@@ -121,9 +114,9 @@ def test_gradients_of_a_cut_model_are_those_of_the_masked_one():
 # ---- saving and loading
 
 
-@pytest.fixture(params=FAMILIES)
-def saved(request, tmp_path):
-    clf = dataclasses.replace(tiny_model(request.param), max_length=20)
+@pytest.fixture
+def saved(tmp_path):
+    clf = dataclasses.replace(tiny_model("roberta"), max_length=20)
     small = cut(clf, MASK)
     train(small)
     folder = save_cut_classifier(
