@@ -127,7 +127,7 @@ def changed(run: Run, folder: Path, table: str, edit: Edit | None, **meta: Any) 
         del tables[table]
     else:
         tables[table] = edit(tables[table].copy())
-    return Store(folder).write("changed", {**kept, **meta}, tables)
+    return Store(folder).write("changed", {**kept, **meta}, tables, run.rests_on)
 
 
 def assert_torch_stays_out(*statements: str) -> None:

@@ -26,9 +26,9 @@ from engine.store.runs import EMBEDDED, Run, Store, default_root, write_meta, wr
 
 MODEL = "SmolLM2-135M-Instruct"
 PROJECT = Path(__file__).resolve().parents[2]
-AXES = ("gender_and_sex", "race_ethnicity")
+AXES = ("gender_and_sex", "race_ethnicity", "nationality", "religion", "sexual_orientation")
 CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-TITLE = f"{MODEL}: gender and race"
+TITLE = f"{MODEL}: five axes"
 
 
 def request(corpus: Path, validation: Path, restart: bool = False) -> Any:
@@ -44,6 +44,7 @@ def request(corpus: Path, validation: Path, restart: bool = False) -> Any:
         sparsities=(0.0, 0.05, 0.1, 0.2),
         gamma=0.3,
         controls=20,
+        deployable=True,
         estimator="gradient",
         perplexity_estimator="gradient",
         seeds=2,

@@ -227,7 +227,7 @@ def test_no_page_moves_a_harm_of_which_another_claims_no_change(run_id, no_flips
         assert " cuts " not in cut or re.search(r" cuts [\d,]+ ", cut), cut
 
 
-REAL, JUDGE = "71991fccb02a6810", "3a1492739673aac9"
+REAL, JUDGE = "7fcfdb6900a4fc50", "3a1492739673aac9"
 
 
 def test_a_benchmark_is_never_called_the_bias_of_an_axis():
