@@ -663,7 +663,8 @@ def price_of_even(run: Run, choice: Choice) -> Panel:
         return nothing(
             "price_of_even",
             QUESTION,
-            "No level takes a whole group of heads from every layer here.",
+            "Loaders need whole groups of heads that share keys, as many in every layer. No level"
+            " of this audit cuts so many.",
         )
     base = choice.method.removesuffix(own.EVEN)
     base = base if base in pairs else track_of(run).methods.order(pairs)[0]

@@ -206,7 +206,9 @@ def _map_answer(run: Run, table: pd.DataFrame, score: str) -> tuple[str, str]:
     sign = 1 if score == "z_bias" else -1
     top = table.loc[(sign * table["value"]).idxmax()]
     verb = "adds most bias" if score == "z_bias" else "lowers perplexity most"
-    value = phrasing.with_interval(top["value"], top["low"], top["high"])
+    value = phrasing.signed(top["value"])  # first order has no intervals
+    if table["low"].notna().any():
+        value = phrasing.with_interval(top["value"], top["low"], top["high"])
     text = f"{phrasing.sentence(words.head_name(top['layer'], top['head']))} {verb}: {value}."
     if table["q"].notna().any():
         return text, f"{_discoveries(table, score)}{_power(run, table, score)}"
@@ -264,12 +266,15 @@ def _cut_said(cut: pd.DataFrame, table: pd.DataFrame) -> str:
     by_q = table["q"].notna().any()
     known = cut["low"] > 0
     known &= (cut["q"] <= 0.05) if by_q else True
-    if not by_q and not table["low"].notna().any():
+    if not (by_q or table["low"].notna().any()):
         return ""
-    rest, few = len(cut) - int(known.sum()), int(known.sum())
+    few = int(known.sum())
+    rest = len(cut) - few
     if not rest:
         return ": all add bias"
-    return f": {few} add bias, {rest} have no clear effect" if few else ", none with a clear effect"
+    return (
+        f": {few} with clearly added bias, {rest} without" if few else ", none with a clear effect"
+    )
 
 
 def _ties_said(variant: Values) -> str:
