@@ -201,20 +201,17 @@ def _clocked(world: World, ask: Callable[[Store], object]) -> float:
 
 
 def file(world: World) -> list[Measure]:
-    """A GGUF file as transformers reads it, beside the folder that it is dequantised into."""
+    """A GGUF file as the product loads it, beside plain transformers on the folder that it is
+    dequantised into."""
     from transformers import AutoModelForCausalLM
 
     place = catalog.resolve(world.request.model)
     path = gguf_in(place) if isinstance(place, Path) else None
     if not path:
         return []
-    ours = world.lm.model
-    theirs = AutoModelForCausalLM.from_pretrained(
-        path.parent,
-        gguf_file=path.name,
-        dtype=ours.dtype,
-        attn_implementation=ours.config._attn_implementation,
-    )
+    ours = load_language_model(str(path), device="cpu", dtype="float32").model
+    how = {"dtype": ours.dtype, "attn_implementation": ours.config._attn_implementation}
+    theirs = AutoModelForCausalLM.from_pretrained(fetch(path)[0], **how)
     ids = torch.tensor([prompt_tokens(world.lm, world.texts[:1], 22)[0]])
     with torch.no_grad():
         logits = [model(input_ids=ids).logits for model in (ours, theirs.eval())]
