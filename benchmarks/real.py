@@ -181,7 +181,7 @@ def within(world: World) -> list[Measure]:
     """An audit of the usual methods that is fitted into half an hour, tries included."""
 
     def fitted(store: Store) -> None:
-        run_audit(fit(replace(world.request, max_prompts=0), 1800.0, store).request, store)
+        run_audit(fit(replace(world.request, max_prompts=None), 1800.0, store).request, store)
 
     return [Measure("--within 30m", _clocked(world, fitted) / 60, "min", 36, floor=15)]
 

@@ -79,7 +79,8 @@ class Stage:
 
 
 def stages(request: AuditRequest) -> tuple[Stage, ...]:
-    """From few prompts to everything that variants are measured on."""
+    """From few prompts to everything that variants are measured on. What lies between is counted by
+    budgets alone (`with_measuring`)."""
     first, every = request.seed_list[:1], request.seed_list
     return tuple(dict.fromkeys((Stage(FEW_TEST, first), Stage(TEST, first), Stage(TEST, every))))
 
