@@ -20,8 +20,8 @@ INTERVALS_PERPLEXITY = (
 )
 
 MADE_ON = (
-    "Scores come from validation prompts and further prompts of the source, γ from validation "
-    "prompts. Reported numbers come from test prompts only."
+    "Scores and γ come from validation prompts; auto may take further prompts of the source for "
+    "scores. Reported numbers come from test prompts only."
 )
 
 JUDGE = "A classifier scores toxicity, not people; it can dislike identity words themselves."
