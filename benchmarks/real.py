@@ -3,8 +3,8 @@
 `--model` names a folder or file of SmolLM2-135M-Instruct; the judge is the one that `make real`
 installs. Times are ratios, both halves measured here: processor time, on a GPU the clock's. There
 seconds and peak memory stand beside them. `--only` takes names of rows; `large`, 1,024 heads of a
-7B Llama's shape, `protected`, minutes of exact effects on perplexity, and `within`, half an hour,
-are measured where they are named.
+7B Llama's shape, and `protected`, minutes of exact effects on perplexity, are measured where they
+are named.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ import pandas as pd
 import torch
 
 from benchmarks.report import Measure, parser, show
-from engine.audit.fitting import fit
 from engine.audit.tracks import request_from
 from engine.core.errors import PruneAuditError
 from engine.core.types import AXES, Decoding, Hooks, at_level
@@ -36,7 +35,7 @@ from engine.models.load_language_model import LanguageModel, fetch, load_languag
 from engine.report import phrasing
 from engine.report.bundle import export_run
 from engine.report.charts import lookup
-from engine.store.runs import Run, Store, where
+from engine.store.runs import Run, Store
 from engine.surgery.heads.prefix import row_gradients, row_logps
 from engine.tracks.language_models.likelihoods import corpus_tokens
 from engine.tracks.language_models.request import AuditRequest, quick_request
@@ -177,15 +176,6 @@ def quick(world: World) -> list[Measure]:
     return [Measure("quick audit, from name to tables", seconds, "s", 180)]
 
 
-def within(world: World) -> list[Measure]:
-    """An audit of the usual methods that is fitted into half an hour, tries included."""
-
-    def fitted(store: Store) -> None:
-        run_audit(fit(replace(world.request, max_prompts=None), 1800.0, store).request, store)
-
-    return [Measure("--within 30m", _clocked(world, fitted) / 60, "min", 36, floor=15)]
-
-
 def scores(world: World) -> list[Measure]:
     """Effects of all heads on bias by gradient, five axes."""
     request = replace(world.request, axes=AXES, estimator="gradient")
@@ -232,28 +222,15 @@ def drawing(world: World) -> list[Measure]:
 
 
 def formats(world: World) -> list[Measure]:
-    """First-order scores of all heads, and changes of bias of six cuts and more, in bfloat16 and in
-    float32."""
-    both = ("float32", "bfloat16")
-    tables = [_scored(world, dtype) for dtype in both]
-    ours, theirs = (_changes(world, dtype) for dtype in both)
-    off = (ours["delta"] - theirs["delta"]).abs() / (ours["delta_high"] - ours["delta_low"])
+    """First-order scores of all heads in bfloat16 and in float32."""
+    tables = [_scored(world, dtype) for dtype in ("float32", "bfloat16")]
     (fp32, slow), (bf16, quick) = tables
     column = f"z_bias_{AXIS}"
     found = float(fp32[column].corr(bf16[column], method="spearman"))
     return [
         Measure("Spearman of effects on bias, bfloat16 and float32", found, "", 0.98, True),
         Measure("seconds in float32 over bfloat16", slow / quick, "x"),
-        Measure(f"change of bias of {len(off)} cuts, by an interval's width", off.max(), "", 0.5),
     ]
-
-
-def _changes(world: World, dtype: str) -> pd.DataFrame:
-    """Changes of bias by cut."""
-    cuts = {"methods": ("magnitude", "random"), "sparsities": (0.0, 0.05, 0.1, 0.2)}
-    run, _ = world.audit(dtype=dtype, **cuts)
-    table = where(run.table("results"), metric=f"bias:{world.request.reading}", split="test")
-    return table[table["variant"] != "dense"].set_index("variant")
 
 
 def _scored(world: World, dtype: str) -> tuple[pd.DataFrame, float]:
@@ -342,7 +319,7 @@ def protected(world: World) -> list[Measure]:
     ]
 
 
-NAMED = (protected, large, within)
+NAMED = (protected, large)
 """Rows that are measured only where they are named."""
 ROWS = {
     row.__name__: row for row in (file, quick, scores, drawing, compressions, cuts, formats, *NAMED)
