@@ -1,6 +1,6 @@
 """Audits the real models that the app shows, and puts what was found among the embedded audits.
 
-    python -m assets.build.showcase --corpus wikitext-2-test.txt --validation-corpus wikitext-2-valid.txt
+    python -m assets.build.showcase --corpus wikitext-2-test.txt --validation-corpus wikitext-2-valid.txt [--even]
     python -m assets.build.showcase --hatecheck hatecheck/test_suite_cases.csv --davidson davidson/labeled_data.csv
     python -m assets.build.showcase --cifar10 FOLDER --weights resnet56-4bfd9763.th
 
@@ -29,11 +29,19 @@ PROJECT = Path(__file__).resolve().parents[2]
 AXES = ("gender_and_sex", "race_ethnicity", "nationality", "religion", "sexual_orientation")
 CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 TITLE = f"{MODEL}: five axes"
+EVEN = {
+    "axes": AXES[:1],
+    "methods": ("fasp", "magnitude", "random"),
+    "sparsities": (0.0, 0.334),
+    "deployable": True,
+    "title": f"{MODEL}: cuts that any loader reads",
+}
+"""The second audit: three heads of nine share keys, so a third of each layer is the smallest even cut."""
 
 
-def request(corpus: Path, validation: Path, restart: bool = False) -> Any:
-    """What is asked."""
-    return track_named("language_models").part("request")(
+def request(corpus: Path, validation: Path, restart: bool = False, **instead: Any) -> Any:
+    """What is asked; instead: fields that are asked otherwise."""
+    asked = dict(
         model=MODEL,
         axes=AXES,
         prompts=str(PROJECT / "assets/people/prompts.csv"),
@@ -56,6 +64,7 @@ def request(corpus: Path, validation: Path, restart: bool = False) -> Any:
         title=TITLE,
         restart=restart,
     )
+    return track_named("language_models").part("request")(**asked | instead)
 
 
 def judge_request(hatecheck: Path, davidson: Path, store: Path) -> Any:
@@ -128,9 +137,9 @@ def withhold(copy: Path, meta: dict[str, Any]) -> None:
 
 
 def embed(run: Run) -> None:
-    """The run without places, in place of other embedded audits of its model."""
+    """The run without places, in place of an older embedded one of its title."""
     for old in Store(EMBEDDED, read_only=True).list():
-        if old.model == run.meta["model"]["name"] and old.id != run.id:
+        if old.title == run.meta["title"] and old.id != run.id:
             shutil.rmtree(EMBEDDED / "runs" / old.id)
     with TemporaryDirectory() as folder:
         copy = Path(folder) / run.id
@@ -147,6 +156,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Audit the real model that the first screen shows.")
     parser.add_argument("--corpus", type=Path, help="WikiText-2's test text")
     parser.add_argument("--validation-corpus", type=Path, help="WikiText-2's validation text")
+    parser.add_argument("--even", action="store_true", help="the audit of even cuts instead of that of five axes")
     parser.add_argument("--hatecheck", type=Path, help="HateCheck's test_suite_cases.csv: the judge is audited")
     parser.add_argument("--davidson", type=Path, help="labeled_data.csv of Davidson et al.")
     parser.add_argument("--cifar10", type=Path, help="folder of CIFAR-10's pictures: ResNet-56 is audited")
@@ -157,7 +167,7 @@ def main(words: Sequence[str] | None = None) -> None:
     if asked.hatecheck and asked.davidson:
         wanted = judge_request(asked.hatecheck, asked.davidson, Path(asked.store))
     elif asked.corpus and asked.validation_corpus:
-        wanted = request(asked.corpus, asked.validation_corpus, asked.restart)
+        wanted = request(asked.corpus, asked.validation_corpus, asked.restart, **EVEN if asked.even else {})
     elif asked.cifar10 and asked.weights:
         wanted = image_request(asked.cifar10, asked.weights)
     else:
