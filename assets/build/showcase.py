@@ -52,7 +52,6 @@ def request(corpus: Path, validation: Path, restart: bool = False, **instead: An
         sparsities=(0.0, 0.05, 0.1, 0.2),
         gamma=0.3,
         controls=20,
-        deployable=True,
         estimator="gradient",
         perplexity_estimator="gradient",
         seeds=2,

@@ -245,7 +245,7 @@ def more(run: Run, choice: Choice, variant: Values) -> str:
     return " ".join(filter(None, found))
 
 
-def beside(run: Run, choice: Choice, variant: Values) -> list[str]:
+def beside(run: Run, choice: Choice, variant: Values) -> list[tuple[str, str]]:
     """Of two classes, whose items the cut model takes for the other class clearly more often:
     accuracy can rise over false alarms."""
     names, axis, found = run.data["classes"], choice.measured, []
@@ -260,10 +260,12 @@ def beside(run: Run, choice: Choice, variant: Values) -> list[str]:
             if row["metric"] == metric
         ]
         if clear:
-            items, whose = track_of(run).nouns.items, in_words.names(clear)
-            wrong = f"{words.quoted(own)} {items} of {whose} are taken for {words.quoted(other)}"
-            found.append(f"more {wrong}")
-    return found
+            items = f"{words.quoted(own)} {track_of(run).nouns.items}"
+            full = f"the share of {items} taken for {words.quoted(other)}"
+            short = f"errors on {words.quoted(own)}"
+            found.append((short, f"{full}, for {in_words.names(clear)}"))
+    both = " and ".join(full for _, full in found)
+    return [("errors on either class", both)] if len(found) > 1 else found
 
 
 def _of(run: Run, choice: Choice, variant: Values) -> str:

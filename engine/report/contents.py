@@ -32,6 +32,7 @@ def default_choice(
             axis,
             reading,
             dark,
+            variant=variant,
         )
     found = lookup.methods(run, axis)
     if not found:

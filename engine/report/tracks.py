@@ -602,8 +602,8 @@ class Telling:
     explain, of a row of the results; "" where nothing is known."""
     more: Callable[[Run, Choice, Values], str] = lambda run, choice, variant: ""
     """One more sentence that belongs to the verdict on a variant; "" where there is none."""
-    beside: Callable[[Run, Choice, Values], list[str]] = lambda run, choice, variant: []
-    """Clear harms to groups that no measure of the first sentence holds, as clauses."""
+    beside: Callable[[Run, Choice, Values], list[tuple[str, str]]] = lambda run, choice, variant: []
+    """What else clearly rose, to somebody's harm, that no reading holds: in short, and in full."""
     unusable: Callable[[Run, Values], str] = lambda run, variant: ""
     """The sentence in place of a verdict on a variant that is no model any more; "" for every
     other."""

@@ -94,6 +94,7 @@ class Loss:
 
     measure: of a group, or of all items. group: unquoted; "" for the quality. n: items it was
     measured on. unit: what one item can change by at most, 0 where there is no such limit.
+    is_clear: whether a verdict calls it a loss.
     """
 
     group: str
@@ -103,6 +104,7 @@ class Loss:
     unit: float
     tolerance: float
     measure: Measure = Measure("")
+    is_clear: bool = False
 
     def bound(self, side: int, z: float = z_of(ERROR), times: float = 1.0) -> float:
         """The one-sided bound above (side 1) or below (−1), had there been so many times as many
@@ -171,7 +173,7 @@ def advice(run: Run, choice: Choice) -> Advice:
     elif gained:
         told = [loss for loss in found if loss.is_above(len(found))]
         gains = phrasing.listing(gained)
-        said = f"Leave it: {_costs(view, told, '{}s by more than {}')} In return it {gains}."
+        said = f"Leave it: {_costs(view, told, '{}s by more than {}')} What is gained: it {gains}."
     else:
         told, said = (
             [],
@@ -218,23 +220,26 @@ def _taken(view: View, gained: Sequence[str]) -> tuple[str, str]:
     """What clearly gets worse, if by less than is accepted, before what is gained: as much of that
     as a sentence holds. And which chart shows what is named first of what got worse."""
     every, harm = moves_of(view), f"the {view.reading.harm.name}"
-    beside = _beside(view)
-    shorter = [(NAMED, most) for most in range(len(gained), 0, -1)]
-    for named, most in (*shorter, (0, 1)):
-        worse = _side(every, True, harm, 0, named)
+    shorter = [(0, NAMED, most) for most in range(len(gained), 0, -1)]
+    for exact, named, most in (*shorter, (0, 0, 1), (-1, 0, 1)):
+        worse = _side(every, True, harm, exact, named)
         but = f"{in_words.verbs([phrase for *_, phrase in worse])}, but " if worse else ""
-        start = ", but ".join(("Take it", *(() if worse else beside[:1])))
-        said = f"{start}: it {but}{phrasing.listing(gained[:most])}."
+        said = f"Take it: it {but}{phrasing.listing(gained[:most])}."
         if in_words.length(said) <= LONGEST:
             break
-    rest = phrasing.sentences(beside if worse else beside[1:])
-    about = about_of(view, worse[0][1]) if worse else "group" * bool(beside)
-    return f"{said} {rest}".strip(), about
+    about = about_of(view, worse[0][1]) if worse else ""
+    return f"{said} {_rest(view, said)}".strip(), about
 
 
-def _beside(view: View) -> list[str]:
-    """Clear harms that no measure of the first sentence holds."""
+def _beside(view: View) -> list[tuple[str, str]]:
+    """Clear harms that no reading holds."""
     return view.track.telling.beside(view.run, view.choice, view.variant)
+
+
+def _rest(view: View, sentence: str) -> str:
+    """Those that a sentence does not tell in full."""
+    more = (full for _, full in _beside(view) if full not in sentence)
+    return phrasing.sentences(f"it raises {full}" for full in more)
 
 
 def _ruled_out(view: View) -> str:
@@ -260,7 +265,7 @@ def _open(view: View, open_: Sequence[Loss], tests: int) -> str:
     if not open_:
         why = "" if view.is_whole else f": too few {view.reading.group.few}"
         return f"no group can be judged{why}."
-    said = _costs(view, open_, "may {} by {} or more")
+    said = _costs(view, open_, "{}s, perhaps by {} or more", "may {} by {} or more")
     needs = [loss.needed(tests) for loss in open_ if loss.group]
     if repeats(view.run) > 1:
         return f"{said} More {track.nouns.repeat}s or {track.nouns.items} would tell."
@@ -274,10 +279,15 @@ def _open(view: View, open_: Sequence[Loss], tests: int) -> str:
     return f"{said} About {items} for each group, instead of {here:,.0f}, would tell."
 
 
-def _costs(view: View, losses_: Sequence[Loss], how: str) -> str:
-    """Losses, in a sentence each, the first with a small letter; how: of a verb and an amount."""
+def _costs(view: View, losses_: Sequence[Loss], *how: str) -> str:
+    """Losses, in a sentence each, the first with a small letter; how: of a verb and an amount, of
+    clear losses and of others."""
     said = []
-    for (measure, is_group), few in groupby(losses_, lambda loss: (loss.measure, bool(loss.group))):
+    ordered = sorted(
+        losses_, key=lambda loss: (not loss.group, loss.measure.name, not loss.is_clear)
+    )
+    alike = groupby(ordered, lambda loss: (loss.measure, bool(loss.group), loss.is_clear))
+    for (measure, is_group, is_clear), few in alike:
         mine = sorted(few, key=lambda loss: -loss.value)
         choice, names = view.choice, [words.quoted(loss.group) for loss in mine]
         most = f"{choice.tolerance:g}" if is_group else in_words.per_cent(choice.quality_tolerance)
@@ -285,7 +295,9 @@ def _costs(view: View, losses_: Sequence[Loss], how: str) -> str:
         whose += f", most for {names[0]}" * (len(names) > NAMED)
         of = f" for {whose}" if is_group else ""
         overall = " overall" * (not is_group and measure.name in _weighed(view))
-        said.append(f"{measure.name}{overall} {how.format(_way(measure), most)}{of}.")
+        said.append(
+            f"{measure.name}{overall} {how[not is_clear and -1].format(_way(measure), most)}{of}."
+        )
     return " ".join([*said[:1], *map(phrasing.sentence, said[1:])])
 
 
@@ -316,9 +328,10 @@ def losses(run: Run, choice: Choice) -> list[Loss]:
     found = []
     for view in views(run, choice):
         group, measure = view.reading.group, view.reading.quality
+        rows = view.groups(known="delta").to_dict("records")
         found += [
-            loss_of(group, row, str(row["group"]), choice.tolerance, False)
-            for row in view.groups(known="delta").to_dict("records")
+            loss_of(group, row, str(row["group"]), choice.tolerance, False, len(rows))
+            for row in rows
         ]
         quality = view.row(measure)
         if quality is not None and math.isfinite(quality["value"]):
@@ -326,15 +339,24 @@ def losses(run: Run, choice: Choice) -> list[Loss]:
     return found
 
 
-def loss_of(measure: Measure, row: Values, group: str, tolerance: float, is_share: bool) -> Loss:
-    """A change as a loss; is_share: of what it was before, as the perplexity's always is."""
+def loss_of(
+    measure: Measure,
+    row: Values,
+    group: str,
+    tolerance: float,
+    is_share: bool,
+    among: int = 1,
+) -> Loss:
+    """A change as a loss; is_share: of what it was before, as the perplexity's always is. among: of
+    so many rows any may be named."""
     before, endless = row["value"] - row["delta"], measure.metric == "perplexity"
     scale = abs(before) if (is_share or endless) and before else 1.0
     sides = row["delta"] - row["delta_low"], row["delta_high"] - row["delta"]
     error = max(sides) / scale / z_of(0.025) if all(map(math.isfinite, sides)) else math.nan
     unit = 0.0 if endless else 1 / scale
     lost = measure.sign * row["delta"] / scale
-    return Loss(group, lost, error, row["n"], unit, tolerance, measure)
+    is_clear = phrasing.direction(row, among) == measure.worse
+    return Loss(group, lost, error, row["n"], unit, tolerance, measure, is_clear)
 
 
 PREDICTED = "Predicted, not measured: "
@@ -450,25 +472,26 @@ def _sentence(view: View) -> tuple[str, Measure]:
         ), group
     room = LONGEST - in_words.length(PREDICTED) * view.is_predicted
     short = f"the {view.reading.harm.name}"
-    for name, lost, gained, most in (
-        (harm, ALL, ALL, NAMED),
-        (short, ALL, ALL, NAMED),
-        (short, ALL, 0, NAMED),
-        (short, 1, 0, NAMED),
-        (short, 0, 0, NAMED),
-        (short, 0, 0, 0),
+    for name, lost, gained, most, many in (
+        (harm, ALL, ALL, NAMED, 2),
+        (short, ALL, ALL, NAMED, 2),
+        (short, ALL, 0, NAMED, 2),
+        (short, 1, 0, NAMED, 2),
+        (short, 0, 0, NAMED, 2),
+        (short, 0, 0, 0, 2),
+        (short, 0, 0, 0, 1),
+        (short, -1, 0, 0, 1),
     ):
         sides = [
             _side(every, is_harm, name, exact, most)
             for is_harm, exact in ((True, lost), (False, gained))
         ]
-        told = [in_words.verbs([phrase for *_, phrase in side]) for side in sides if side]
+        sides = [side for side in sides if side][:many]
+        told = [in_words.verbs([phrase for *_, phrase in side]) for side in sides]
         said = f"{does} {', but '.join(told)}."
         if in_words.length(said) <= room:
             break
-    else:
-        said = f"{does} {told[0]}."
-    return said, next(side for side in sides if side)[0][1]
+    return said, sides[0][0][1]
 
 
 @dataclass(frozen=True)
@@ -490,7 +513,8 @@ def _side(
 ) -> list[tuple[float, Measure, tuple[str, str]]]:
     """What got worse, or better, view by view, the largest change first, a verb once: its size, its
     measure, its verb and the rest. every: of `views`, the second only for what got worse. harm: the
-    first's, exact: how many amounts are told of each, most: groups named one by one."""
+    first's, exact: how many amounts are told of each, and below 0 that more got worse beside; most:
+    groups named one by one."""
     found = []
     for one_of in every if is_harm else every[:1]:
         who, reading = one_of.who, one_of.view.reading
@@ -513,6 +537,10 @@ def _side(
         if groups:
             told.append((size, group, (phrasing.VERBS[way], f"{group.name} for {groups}")))
         found += sorted(told, key=lambda one: -one[0])
+    rest = _beside(every[0].view) if is_harm else []
+    for short, full in rest if exact >= 0 else [("more harm", "")][: len(rest)]:
+        verb = "raises" if exact >= 0 else "does"
+        found.append((0.0, Measure(""), (verb, full if exact > 1 else short)))
     verbs = [verb for *_, (verb, _) in found]
     return sorted(found, key=lambda one: verbs.index(one[2][0]))
 
@@ -548,7 +576,7 @@ def _meaning(view: View, sentence: str) -> Iterator[str]:
         return
     row, who = view.harm, moved(view)
     if not view.is_dense:
-        yield phrasing.sentences(_beside(view))
+        yield _rest(view, sentence)
         yield from () if view.is_whole else _of_groups(view, who, sentence)
         yield flipped_said(view.run, view.choice)
     if row is None or not _is_measured(row):
@@ -604,6 +632,8 @@ def _harm_now(view: View, row: Values) -> str:
     elif kind in ("better", "worse"):
         start = f"The {measure.name} {way} from {was} to {now}."
     elif view.was_chance and phrasing.inside_null(row):
+        highs = in_words.short((dense or row)["null_high"]), limit
+        limit = limit if highs[0] == limit else f"{highs[0]} {when} and {limit} now"
         would = f"{telling.chance} would give up to {limit}."
         return f"We claim no change of the {measure.name} ({both}): {would}"
     elif view.was_chance:

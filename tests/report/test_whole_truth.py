@@ -126,11 +126,17 @@ def _moved(run, choice, variant, reading) -> Iterator[tuple[str, int, bool]]:
             yield f"{group.name} {words.quoted(row['group'])}", way, way == group.sign
 
 
+def _beside(run, choice) -> list[tuple[str, str]]:
+    return track_of(run).telling.beside(run, choice, lookup.variant_of(run, choice))
+
+
 def _told(run, choice, variant, said) -> Iterator[tuple[str, int, bool]]:
     """(name, way, is it a harm) of every change that a verdict claims."""
     readings, table = _readings(choice, run), run.table("groups")
     every = {words.quoted(name) for name in table.loc[table["axis"] == choice.measured, "group"]}
     told = re.sub(r" (between “[^”]*” and “[^”]*”|by (?!\d)[a-z ]+(?= (by|from)))", "", said)
+    for short, full in _beside(run, choice):
+        told = told.replace(full, "").replace(short, "")
     any_group = "|".join(reading.group.name for reading in readings)
     for side in told.removesuffix(".").split(", but "):
         verbs = list(re.finditer(rf"\b({'|'.join(VERBS)})\b", side))
@@ -162,8 +168,11 @@ def test_the_first_sentence_names_every_clear_change_and_nothing_unclear(run_id)
     run = Store(EMBEDDED).open(run_id)
     for choice, variant in _choices(run):
         said = sentence(lookup.View(run, choice))[0]
-        told = list(_told(run, choice, variant, said))
-        assert set(told) == set(_expected(run, choice, variant)), (choice, said)
+        told, true = list(_told(run, choice, variant, said)), {*_expected(run, choice, variant)}
+        if set(told) != true:  # no room for gains beside so many harms
+            assert _beside(run, choice), (choice, said)
+            true = {one for one in true if one[2]}
+        assert set(told) == true, (choice, said)
         harms = [is_harm for _, _, is_harm in told]
         assert harms == sorted(harms, reverse=True), (choice, said)
         assert in_words.length(said) <= 25, said
@@ -244,6 +253,18 @@ def test_a_benchmark_is_never_called_the_bias_of_an_axis():
         assert not any("bias of" in step.sentence or "Too few" in step.sentence for step in steps)
 
 
+def test_a_published_test_that_clearly_got_worse_stands_in_the_first_sentence():
+    """SmolLM2 without a fifth of its heads took most people for "she", and no headline said so."""
+    run = Store(EMBEDDED).open(REAL)
+    table = run.table("benchmarks")
+    clear = table[(table["group"] == "") & (table["metric"] == "distance")]
+    clear = set(clear.loc[(clear["delta"] > 0) & (clear["delta_q"] < 0.05), "variant"])
+    for choice, variant in _choices(run):
+        said = sentence(lookup.View(run, choice))[0]
+        assert ("Occupations" in said or "more harm" in said) == (variant in clear), (choice, said)
+    assert clear
+
+
 @pytest.mark.parametrize(("run_id", "ways"), [(REAL, {"perplexity": 1}), (JUDGE, {"fpr": 1})])
 def test_harms_to_groups_that_the_first_sentence_cannot_hold_come_next(run_id, ways, no_flips):
     """More accurate by false alarms about four groups, of which the advice to take it said
@@ -260,8 +281,7 @@ def test_harms_to_groups_that_the_first_sentence_cannot_hold_come_next(run_id, w
                 if row["metric"] == metric and _way(row, len(mine)) == way
             ]
             found = verdict(run, choice)
-            first = found.meaning.partition(". ")[0]
-            assert not harmed or in_words.names(harmed) in first, (choice, found.meaning)
+            assert not harmed or in_words.names(harmed) in found.whole, (choice, found.whole)
             if harmed and found.advice.answer == TAKE:
                 assert in_words.names(harmed) in found.advice.said.partition(" Ruled out")[0]
             told += bool(harmed)

@@ -13,7 +13,7 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.kinds import ON_STRONG, bars
 from engine.report.charts.panel import Choice, Panel, blank, nothing
-from engine.report.costs import costs_of
+from engine.report.costs import costs_of, file_said
 from engine.report.tracks import Measure, track_of
 from engine.store.runs import Run
 
@@ -65,7 +65,8 @@ def cost(run: Run, choice: Choice) -> Panel:
         f"Time: median of {n} on {device}, cut and uncut in turn. Its bar is the median of the"
         " paired ratios, its range their middle half. Other machines differ. "
     )
-    note = f"{time * (not untimed)}Bytes: the weights as stored."
+    stored = f"Bytes: the weights as stored.{file_said(run, mine['bytes'])}"
+    note = f"{time * (not untimed)}{stored}"
     colour = track_of(run).methods.style(variant["method"], choice.dark).colour
     figure = None if is_dense else _figure(choice, colour, dense, mine, track_of(run).nouns.whole)
     return Panel("cost", QUESTION, answer, figure, table, note, mind=mind, more=more)

@@ -140,7 +140,7 @@ def not_finished(run: Run, choice: Choice) -> str:
 
 
 def variant_of(run: Run, choice: Choice) -> Values:
-    """The reported variant a choice means; the lowest selection seed where there are several.
+    """The variant a choice names, else the reported one it means; of several seeds the lowest.
 
     The level of the dense model or method "dense" is the dense model. RequestError names the known
     methods or levels.
@@ -156,6 +156,10 @@ def variant_of(run: Run, choice: Choice) -> Values:
     if rows.empty:
         known = [level.say(value) for value in levels(run, choice.method, choice.axis)]
         raise RequestError(unknown(level.noun, level.say(choice.level), known))
+    for row in table[table["variant"] == choice.variant].to_dict("records"):
+        is_same = (row["method"], row[level.column]) == (choice.method, choice.level)
+        if is_same and row.get("target_axis") in (None, "", choice.axis):
+            return row
     return rows.sort_values(["seed", "variant"]).iloc[0].to_dict()
 
 

@@ -34,7 +34,8 @@ class Choice:
     says by which measures of harm and quality.
 
     tolerance: how much worse a group may get, in the unit of what is measured per group;
-    quality_tolerance: as a share of what the quality was. Advice is given by both.
+    quality_tolerance: as a share of what the quality was. Advice is given by both. variant: which
+    of several of this method and level is read; "", or none of them: the first.
     """
 
     method: str
@@ -45,6 +46,7 @@ class Choice:
     dark: bool = False
     tolerance: float = 0.05
     quality_tolerance: float = 0.05
+    variant: str = ""
 
     @property
     def measured(self) -> str:

@@ -28,7 +28,8 @@ import pandas as pd
 
 from engine.audit.session import SETTLED
 from engine.core.types import POOLED, key_of, rng
-from engine.surgery.heads.replay import Shape
+from engine.models.checkpoint import read_config
+from engine.surgery.heads.replay import Shape, shape_of
 from engine.tracks.language_models.arms import arm_variants
 from engine.tracks.language_models.benchmark_tables import benchmark_shards
 from engine.tracks.language_models.bias import bias
@@ -292,7 +293,7 @@ def measuring_shards(plan: PromptPlan, total: int, silent: Collection[str] = ())
         if gammas
         else {}
     )
-    shape = Shape(plan.model.n_layers, plan.model.n_heads) if request.deployable else None
+    shape = shape_of(read_config(plan.model.folder)[0]) if request.deployable else None
 
     def scores(request: AuditRequest, total: int) -> pd.DataFrame:
         found = unlike_scores(request, total)

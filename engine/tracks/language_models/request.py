@@ -65,6 +65,7 @@ from engine.tracks.language_models.scores.base import ScoreMethod, estimators, m
 from engine.tracks.language_models.selection.base import (
     MARGIN,
     candidates,
+    level_faults,
     selection_method,
     selection_methods,
 )
@@ -817,7 +818,7 @@ def _model_faults(request: AuditRequest, model: Any) -> list[Fault]:
     """What cannot be asked of this model, before anything of it is loaded."""
     from engine.models import runtime
     from engine.models.checkpoint import has_experts, load_tokenizer, read_config, turn_of
-    from engine.surgery.heads.replay import even_faults
+    from engine.surgery.heads.replay import even_faults, shape_of
 
     faults: list[Fault] = []
 
@@ -834,7 +835,9 @@ def _model_faults(request: AuditRequest, model: Any) -> list[Fault]:
     faults += _length_faults(request, model, around or 0)
     attempt(fits, faults)
     config, known = read_config(model.folder)[0], compressions()
-    faults += even_faults(config) if request.deployable else []
+    shares = [one for one in request.sparsities if is_number(one) and 0 < one < 1]
+    if request.deployable and shares:
+        faults += even_faults(config) or level_faults(shares, shape_of(config))
     # Experts lie stacked in one tensor, no linear layer: what changes weights would leave most of
     # the model as it is and call it made smaller.
     asked = [name for name in request.methods if name in known and known[name].saves != "layers"]

@@ -14,6 +14,7 @@ from engine.audit.session import Executor, Local, Tables, run_session, timed
 from engine.core.files import json_able
 from engine.core.types import POOLED, Hooks, Values
 from engine.core.words import BY_HAND, axis_name, model_name
+from engine.models.gguf_file import record_of
 from engine.report.phrasing import SAME
 from engine.store.runs import Run, Store, where
 from engine.surgery.heads.mask import means_table
@@ -254,7 +255,8 @@ def run_meta(
     lm, model, prompts, corpus = context.lm, plan.model, plan.prompts, plan.corpus
     asked = prompts.table[prompts.table["split"].isin(SPLITS)]
     counts = asked.groupby(["axis", "split"]).size()
-    more = {"notes": plan.of_model, "in_chat": plan.in_chat, "read": lm.adapter.how}
+    size = record_of(model.folder).get("n_bytes")
+    more = dict(notes=plan.of_model, in_chat=plan.in_chat, read=lm.adapter.how, file_bytes=size)
     drawn: dict[str, Any] = {}
     if request.stop_at is not None:
         drawn = {DRAWN: drawn_of(tables["results"], audit.drawn or request, request).to_dict()}
@@ -269,7 +271,7 @@ def run_meta(
             "n_layers": lm.n_layers,
             "n_heads": lm.n_heads,
             "parameters": lm.n_parameters,
-            **{name: text for name, text in more.items() if text},
+            **{name: told for name, told in more.items() if told},
         },
         "prompts": {
             "name": prompts.name,

@@ -17,10 +17,16 @@ from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.summary import Summary
 from engine.report.tracks import Telling
+from engine.stats.clustered import MISSED
 from engine.store.runs import Run, where
 from engine.tracks.language_models import arms
 from engine.tracks.language_models import words as own
-from engine.tracks.language_models.benchmarks.base import Scored, ScoredBenchmark, scored_benchmarks
+from engine.tracks.language_models.benchmarks.base import (
+    PREFIX,
+    Scored,
+    ScoredBenchmark,
+    scored_benchmarks,
+)
 from engine.tracks.language_models.bias import bias
 from engine.tracks.language_models.bias_intervals import UNUSABLE
 from engine.tracks.language_models.panels.judges import disagreement, labels_said
@@ -211,12 +217,24 @@ def more(run: Run, choice: Choice, variant: Values) -> str:
     return " ".join(filter(None, [text, *judged, raw]))
 
 
-def beside(run: Run, choice: Choice, variant: Values) -> list[str]:
-    """Texts about which groups the model predicts clearly worse."""
+def beside(run: Run, choice: Choice, variant: Values) -> list[tuple[str, str]]:
+    """Texts about which groups the model predicts clearly worse, and published tests whose headline
+    rose by more than chance, corrected for all variants."""
     rows = lookup.groups_of(run, variant["variant"], "perplexity", choice.measured)
     rows = rows[(rows["verdict"] == "") & rows["delta"].notna()]
     worse = [words.quoted(row["group"]) for row in phrasing.clear(rows.to_dict("records"), "rose")]
-    return [f"the model is more surprised by texts about {in_words.names(worse)}"][: len(worse)]
+    short, full = phrasing.count(len(worse), "group"), in_words.names(worse)
+    found = [(f"perplexity of texts about {short}", f"perplexity of texts about {full}")]
+    found = found[: len(worse)]
+    for name in measured_on(run):
+        one = scored_benchmarks()[name]
+        about = {"variant": variant["variant"], "benchmark": name, "metric": one.headline.name}
+        for row in where(lookup.frame(run, "benchmarks"), group="", **about).to_dict("records"):
+            if row["delta"] > 0 and row["delta_q"] < MISSED and choice.reading != PREFIX + name:
+                title = f"the {one.headline.title} in {words.quoted(one.title)}"
+                ends = in_words.apart(row["value"] - row["delta"], row["value"])
+                found.append((title, f"{title} from {' to '.join(ends)}"))
+    return found
 
 
 def unusable(run: Run, variant: Values) -> str:

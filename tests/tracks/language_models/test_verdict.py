@@ -177,7 +177,8 @@ def test_a_cut_is_left_where_a_loss_is_shown_whatever_it_gains(base, tmp_path):
     run, choice, names = told(base, tmp_path / "a", FELL, [worse, STILL])
     found = advice(run, choice)
     assert found.answer == LEAVE and found.said.startswith(
-        f"Leave it: toxicity rises by more than 0.05 for {names[0]}. In return it lowers the bias"
+        f"Leave it: toxicity rises by more than 0.05 for {names[0]}."
+        " What is gained: it lowers the bias"
     )
     assert advice(run, choice.accepting(tolerance=0.3)).answer == TAKE, "a person accepts that"
     run, choice, _ = told(base, tmp_path / "b", FELL, [STILL] * 2, quality=(2.0, 0.3, 0.25, 0.35))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -222,6 +223,17 @@ def groups_per_layer(sparsity: float, shape: Shape) -> int:
     """Groups that a sparsity takes from every layer: as many whole ones as fit into int(α·N)
     heads."""
     return exact_count(sparsity, shape.n_layers * shape.n_heads) // (shape.n_layers * shape.group)
+
+
+def level_faults(sparsities: Iterable[float], shape: Shape) -> list[Fault]:
+    """Why no level takes a whole group of heads from every layer, and which does."""
+    if any(shape.may_take(groups_per_layer(level, shape)) for level in sparsities):
+        return []
+    least = next(filter(shape.may_take, range(1, shape.groups)), 0)
+    heads = f"{shape.group} heads that share keys" if shape.group > 1 else "a head"
+    what = f"no level takes {heads} from each layer of {shape.n_heads}, as loaders need."
+    fix = f"Add a level of {math.ceil(1000 * least / shape.groups) / 1000:g}, or leave it out."
+    return [Fault("deployable", what, fix if least else "Leave it out.")]
 
 
 def even_cut(method: SelectionMethod, ballot: Ballot, shape: Shape) -> tuple[int, ...]:
