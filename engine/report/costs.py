@@ -9,6 +9,7 @@ import re
 from engine.core.types import Values
 from engine.report import in_words, phrasing
 from engine.report.charts import lookup
+from engine.report.charts.headline import MANY
 from engine.report.charts.lookup import View, views
 from engine.report.tracks import Measure, track_of
 from engine.store.runs import Run
@@ -46,7 +47,7 @@ def _quality(measure: Measure, row: Values | None, is_dense: bool) -> str:
     if kind == "unclear":
         return f"{name} does not clearly change ({in_words.short(row['value'])})."
     verb, before = "falls" if kind == "fell" else "rises", row["value"] - row["delta"]
-    if measure.metric == "perplexity" and before > 0:
+    if measure.metric == "perplexity" and row["value"] < MANY * before:
         return f"{name} {verb} by {in_words.per_cent(row['delta'] / before)}."
     return f"{name} {verb} from {' to '.join(in_words.apart(before, row['value']))}."
 

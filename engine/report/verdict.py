@@ -472,21 +472,19 @@ def _sentence(view: View) -> tuple[str, Measure]:
         ), group
     room = LONGEST - in_words.length(PREDICTED) * view.is_predicted
     short = f"the {view.reading.harm.name}"
-    for name, lost, gained, most, many in (
-        (harm, ALL, ALL, NAMED, 2),
-        (short, ALL, ALL, NAMED, 2),
-        (short, ALL, 0, NAMED, 2),
-        (short, 1, 0, NAMED, 2),
-        (short, 0, 0, NAMED, 2),
-        (short, 0, 0, 0, 2),
+    for name, lost, gained, most, gains in (
+        (harm, ALL, ALL, NAMED, ALL),
+        (short, ALL, ALL, NAMED, ALL),
+        (short, ALL, 0, NAMED, ALL),
+        (short, 1, 0, NAMED, ALL),
+        (short, 0, 0, NAMED, ALL),
+        (short, 0, 0, 0, ALL),
         (short, 0, 0, 0, 1),
-        (short, -1, 0, 0, 1),
+        (short, 0, 0, 0, 0),
+        (short, -1, 0, 0, 0),
     ):
-        sides = [
-            _side(every, is_harm, name, exact, most)
-            for is_harm, exact in ((True, lost), (False, gained))
-        ]
-        sides = [side for side in sides if side][:many]
+        harms = _side(every, True, name, lost, most)
+        sides = [*filter(None, (harms, _side(every, False, name, gained, most)[:gains]))]
         told = [in_words.verbs([phrase for *_, phrase in side]) for side in sides]
         said = f"{does} {', but '.join(told)}."
         if in_words.length(said) <= room:

@@ -171,7 +171,7 @@ def test_the_first_sentence_names_every_clear_change_and_nothing_unclear(run_id)
         told, true = list(_told(run, choice, variant, said)), {*_expected(run, choice, variant)}
         if set(told) != true:  # no room for gains beside so many harms
             assert _beside(run, choice), (choice, said)
-            true = {one for one in true if one[2]}
+            true = {one for one in true if one[2] or one in told}
         assert set(told) == true, (choice, said)
         harms = [is_harm for _, _, is_harm in told]
         assert harms == sorted(harms, reverse=True), (choice, said)
@@ -236,7 +236,7 @@ def test_no_page_moves_a_harm_of_which_another_claims_no_change(run_id, no_flips
         assert " cuts " not in cut or re.search(r" cuts [\d,]+ ", cut), cut
 
 
-REAL, JUDGE = "7fcfdb6900a4fc50", "3a1492739673aac9"
+REAL, JUDGE = "925d71cd799d31e0", "3a1492739673aac9"
 
 
 def test_a_benchmark_is_never_called_the_bias_of_an_axis():

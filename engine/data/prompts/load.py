@@ -261,9 +261,8 @@ def _sampling_notes(table: pd.DataFrame, max_prompts: int) -> tuple[str, ...]:
     for axis, rows in table.groupby("axis", sort=True):
         sizes = rows.groupby("subgroup").size()
         wanted = quota(max_prompts, len(sizes))
-        notes.append(
-            f"{axis}: {len(rows)} prompts sampled, {sizes.min()} to {sizes.max()} per subgroup."
-        )
+        each = " to ".join(map(str, sorted({sizes.min(), sizes.max()})))
+        notes.append(f"{axis}: {len(rows)} prompts sampled, {each} per subgroup.")
         if wanted * len(sizes) > max_prompts:
             notes.append(
                 f"{axis}: {max_prompts} prompts are too few for {len(sizes)} subgroups; two each"

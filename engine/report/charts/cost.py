@@ -124,7 +124,8 @@ def _answer(dense: Values, mine: Values, start: str, untimed: str) -> str:
     kind = phrasing.pace(mine, dense)
     if untimed or kind == "unknown":
         return f"{start}; {untimed or 'time was not measured'}."
-    ratio = f"{mine['speedup']:.2f} × ({mine['speedup_low']:.2f} to {mine['speedup_high']:.2f})"
+    half = f"{mine['speedup_low']:.2f} to {mine['speedup_high']:.2f}"
+    ratio = f"{mine['speedup']:.2f} × (middle half of the timings {half})"
     way = {"faster": "and makes it faster", "slower": "and makes it slower"}
     return f"{start}, {way.get(kind, 'with no clear difference in time')}, {ratio}."
 

@@ -146,7 +146,10 @@ def crowd(table: pd.DataFrame) -> tuple[tuple[float, float], tuple[float, float]
         return None
     inside = table[table["value_q"].between(low, high)]["value"]
     room, tall = 0.15 * (high - low), 0.1 * float(inside.max() - inside.min())
-    return (low - room, high + room), (float(inside.min()) - tall, float(inside.max()) + tall)
+    return (max(low - room, low / 2), high + room), (
+        float(inside.min()) - tall,
+        float(inside.max()) + tall,
+    )
 
 
 def _name_front(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame) -> None:
@@ -318,7 +321,8 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> tuple[str, str]:
         return f"{among} beats {name} at both.", text
     x, y = quality * float(mine["value_q"]), harm * float(mine["value"])
     no_worse = (quality * table["value_q"] <= x) & (harm * table["value"] <= y)
-    beats = table[no_worse & (table["variant"] != chosen) & table["front"]]
+    beats = table[no_worse & (table["variant"] != chosen) & table["competes"]]
+    beats = beats.sort_values("front", ascending=False, kind="stable")
     start = f"{phrasing.sentence(name)} is beaten at both by {_names(run, beats, 3)}"
     return f"{start}, in measured values; {_parted(beats, mine, quality, harm)}.", text
 

@@ -265,4 +265,7 @@ def test_the_verdict_on_time_never_stands_beside_milliseconds_that_say_the_oppos
         "makes it faster, 1.10 × (1.05 to 1.20)." in faster and "11.7 ms against 11.8 ms." in faster
     )
     unclear = timed(run, tmp_path / "c", 0.99, 0.9, 1.1)
-    assert "with no clear difference in time, 0.99 × (0.90 to 1.10)." in unclear
+    assert (
+        "with no clear difference in time, 0.99 × (middle half of the timings 0.90 to 1.10)."
+        in unclear
+    )

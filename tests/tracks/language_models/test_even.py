@@ -20,7 +20,12 @@ from engine.surgery.heads.replay import Shape, even_faults, is_even, save_even, 
 from engine.tracks.language_models.panels.along_sparsity import price_of_even
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit
-from engine.tracks.language_models.selection.base import Ballot, even_cut, selection_method
+from engine.tracks.language_models.selection.base import (
+    Ballot,
+    even_cut,
+    level_faults,
+    selection_method,
+)
 from tests.tiny import build, tiny_language_model
 from tests.tracks.language_models.worlds import world_request
 
@@ -126,3 +131,11 @@ def test_what_changes_weights_is_refused_where_most_of_them_are_experts(tmp_path
 def test_a_config_that_cannot_say_it_is_refused_before_anything_loads(tmp_path):
     with pytest.raises(RequestError, match="head_dim"):
         validate(world_request(tmp_path, deployable=True))
+
+
+def test_levels_of_which_none_is_even_are_refused_and_the_smallest_that_is_named():
+    """SmolLM2's audit at 5 to 20 % had no such cut, and said so when it was done."""
+    shape = Shape(30, 9, 3)
+    (fault,) = level_faults((0.05, 0.2), shape)
+    assert "0.334" in fault.fix and not level_faults((0.05, 0.334), shape)
+    assert level_faults((0.5,), Shape(2, 4, 4))[0].fix == "Leave it out."
