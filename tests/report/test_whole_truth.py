@@ -178,11 +178,6 @@ def test_the_first_sentence_names_every_clear_change_and_nothing_unclear(run_id)
         assert in_words.length(said) <= 25, said
 
 
-def _at(run_id: str, axis: str, method: str, level: float) -> str:
-    run = Store(EMBEDDED).open(run_id)
-    return verdict(run, replace(default_choice(run, axis), method=method, level=level)).sentence
-
-
 @pytest.mark.parametrize("run_id", RUNS)
 def test_every_reported_cut_is_advised_on_and_none_is_taken_without_its_harms(run_id):
     run = Store(EMBEDDED).open(run_id)
@@ -286,17 +281,3 @@ def test_harms_to_groups_that_the_first_sentence_cannot_hold_come_next(run_id, w
                 assert in_words.names(harmed) in found.advice.said.partition(" Ruled out")[0]
             told += bool(harmed)
     assert told
-
-
-LANGUAGE, IMAGES = "268fbf50d7721a75", "3b062967ecb317a9"
-FAULTS = {
-    (LANGUAGE, "nationality", "fasp", 0.2): "raises mean toxicity by 12 % and perplexity by",
-    (LANGUAGE, "religion", "magnitude", 0.3): "raises perplexity by 166 %, but",
-    (LANGUAGE, "nationality", "random", 0.05): "raises perplexity by 41 %, but",
-    (IMAGES, "male", "random", 16.0): "lowers AUC from 0.97 to 0.94",
-}
-
-
-@pytest.mark.parametrize("where", FAULTS, ids=str)
-def test_a_harm_that_was_left_out_stands_first(where):
-    assert f"heads {FAULTS[where]}" in _at(*where) or f"filters {FAULTS[where]}" in _at(*where)

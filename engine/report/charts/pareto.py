@@ -108,12 +108,12 @@ def _figures(
 ) -> tuple[go.Figure, ...]:
     """All points; where most of them share a small part of the width, that part once more beside
     it. The points of the front are named where they have room."""
-    whole, near = _figure(run, choice, table, chance), crowd(table)
-    if near is None:
+    whole = _figure(run, choice, table, chance)
+    is_log = whole.layout.xaxis.type == "log"
+    if (near := crowd(table, is_log)) is None:
         _name_front(run, whole, choice, table)
         return (whole,)
     close, x, y = _figure(run, choice, table, chance), *near
-    is_log = close.layout.xaxis.type == "log"
     close.update_xaxes(range=[math.log10(end) for end in x] if is_log else list(x), nticks=5)
     close.update_yaxes(range=list(y)).update_layout(showlegend=False)
     inside = table["value_q"].between(*x) & table["value"].between(*y)
@@ -130,26 +130,28 @@ def _figures(
     return whole, close
 
 
-def crowd(table: pd.DataFrame) -> tuple[tuple[float, float], tuple[float, float]] | None:
+def crowd(
+    table: pd.DataFrame, is_log: bool
+) -> tuple[tuple[float, float], tuple[float, float]] | None:
     """The part of the chart where seven tenths of the points share less than a third of the width,
     as (from, to) on both axes with a little room. None where they do not crowd. Its height holds
-    their intervals' middles only.
+    their intervals' middles only. is_log: of the width.
     """
-    x = table["value_q"].sort_values().to_numpy()
+    places = np.log10(table["value_q"]) if is_log else table["value_q"]
+    x = places.sort_values().to_numpy()
     most = math.ceil(0.7 * len(x))
-    if len(x) < 8 or x[0] <= 0:
+    if len(x) < 8:
         return None
     widths = x[most - 1 :] - x[: len(x) - most + 1]
     start = int(widths.argmin())
     low, high = float(x[start]), float(x[start + most - 1])
     if high - low > (x[-1] - x[0]) / 3 or high <= low:
         return None
-    inside = table[table["value_q"].between(low, high)]["value"]
+    inside = table[places.between(low, high)]["value"]
     room, tall = 0.15 * (high - low), 0.1 * float(inside.max() - inside.min())
-    return (max(low - room, low / 2), high + room), (
-        float(inside.min()) - tall,
-        float(inside.max()) + tall,
-    )
+    ends = low - room, high + room
+    x_ends = (10 ** ends[0], 10 ** ends[1]) if is_log else ends
+    return x_ends, (float(inside.min()) - tall, float(inside.max()) + tall)
 
 
 def _name_front(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame) -> None:

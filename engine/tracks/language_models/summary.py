@@ -223,7 +223,8 @@ def beside(run: Run, choice: Choice, variant: Values) -> list[tuple[str, str]]:
     rows = lookup.groups_of(run, variant["variant"], "perplexity", choice.measured)
     rows = rows[(rows["verdict"] == "") & rows["delta"].notna()]
     worse = [words.quoted(row["group"]) for row in phrasing.clear(rows.to_dict("records"), "rose")]
-    short, full = phrasing.count(len(worse), "group"), in_words.names(worse)
+    short = f"{in_words.counted(len(worse))} group{'s' * (len(worse) > 1)}"
+    full = in_words.names(worse)
     found = [(f"perplexity of texts about {short}", f"perplexity of texts about {full}")]
     found = found[: len(worse)]
     for name in measured_on(run):

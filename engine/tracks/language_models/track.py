@@ -114,8 +114,9 @@ LIMITS = (
 
 
 def first_share(shares: Sequence[float]) -> float:
-    """The largest share up to the usual one, else the smallest."""
-    return max((share for share in shares if share <= LARGEST_USUAL + 1e-9), default=min(shares))
+    """The largest share up to the usual one, else the smallest; of those that cut, if any do."""
+    cut = [share for share in shares if share > 0] or shares
+    return max((share for share in cut if share <= LARGEST_USUAL + 1e-9), default=min(cut))
 
 
 def weighed(run: Run) -> tuple[Make, ...]:
