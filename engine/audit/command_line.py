@@ -372,7 +372,7 @@ def settings_of(where: str, words: Sequence[str], faults: list[Fault]) -> dict[s
 def pairs_of(where: str, words: Sequence[str], faults: list[Fault]) -> dict[str, Any]:
     """["a=1", "b=x"] -> {"a": 1, "b": "x"}; values are read as JSON, else taken as text. "default"
     says nothing."""
-    found: dict[str, Any] = {}
+    found = {}
     for item in words:
         name, equals, value = item.partition("=")
         if item == "default":

@@ -344,7 +344,7 @@ def _hub_weights(
     that are not read. Safetensors only; headers and numbers are checked first."""
     files, shapes, faults = weights_in(folder)
     architecture = architecture_for(arch)
-    shape: Any = architecture.build(arch, n_classes)
+    shape = architecture.build(arch, n_classes)
     head = f"{architecture.classifier(shape)}.weight"
     own, rows = shape.state_dict()[head].shape[0], shapes.get(head, [n_classes])[0]
     if not faults and own == n_classes != rows:

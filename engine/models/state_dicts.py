@@ -299,7 +299,7 @@ def _not_one(where: str, found: list[tuple[str, ...]]) -> Fault:
 
 def _unused(where: str, found: Any, keys: tuple[str, ...]) -> tuple[str, ...]:
     """A note on what lies beside the tensors that the keys lead to."""
-    others: list[str] = []
+    others = []
     for depth, key in enumerate(keys):
         others += [".".join((*keys[:depth], str(one))) for one in found if one != key]
         found = found[key]

@@ -142,7 +142,7 @@ def _said(wire: Wire, message: Values, kind: str, keep: bool = False) -> dict[st
 def _connected(store: Store, place: Place, hooks: Hooks) -> Wire:
     """A connection to an engine that runs the code on disk, started where there is none."""
     until = time.monotonic() + START
-    process: subprocess.Popen | None = None
+    process = None
     while True:
         hooks.check()
         wire = place.dialled()

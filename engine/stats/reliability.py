@@ -466,7 +466,7 @@ def _best(
     values, vectors: of the kernel of the sets; turned: its changes in the basis of the vectors,
     [sets]; near: as `_near` finds them.
     """
-    best: tuple[float, float, np.ndarray, np.ndarray, np.ndarray] | None = None
+    best = None
     for shrinkage in SHRINKAGE:
         inverse = 1 / (values + shrinkage)
         diagonal = vectors**2 @ inverse

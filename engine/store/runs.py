@@ -178,7 +178,7 @@ def pack(arrays: Mapping[str, np.ndarray], plain: Values | None = None) -> pd.Da
 
     One row per array: name, dtype, shape (JSON), data (bytes, C order); `plain` is JSON in a row
     of its own."""
-    rows: list[tuple[str, str, str, bytes]] = []
+    rows = []
     for name, given in arrays.items():
         array = np.asarray(given, order="C")
         rows.append((name, array.dtype.str, json.dumps(list(array.shape)), array.tobytes()))
@@ -608,8 +608,8 @@ class Store:
         return self._read()[1]
 
     def _read(self) -> tuple[list[RunSummary], dict[str, str]]:
-        found: list[RunSummary] = []
-        damaged: dict[str, str] = {}
+        found = []
+        damaged = {}
         for run_id in self.ids():
             try:
                 found.append(
@@ -766,7 +766,7 @@ def write_meta(folder: Path, meta: Values, shards: Mapping[str, str]) -> None:
 
 def _fault(meta: Values) -> str:
     """What a run.json must hold for a list of runs and is not there; "" where all is."""
-    kinds: dict[str, tuple[str, type | tuple[type, ...]]] = {
+    kinds = {
         "title": ("words", str),
         "created": ("a time", str),
         "model": ("fields", dict),

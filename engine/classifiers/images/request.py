@@ -460,7 +460,7 @@ def _fit_faults(request: ImagesRequest, model: Any, images: ImageSet) -> list[Fa
 
 
 def _change_faults(request: ImagesRequest) -> list[Fault]:
-    faults: list[Fault] = []
+    faults = []
     for change in request.changes:
         name = change.get("name")
         if name not in image_changes():

@@ -310,7 +310,7 @@ def split(model: nn.Module) -> nn.Module:
 
 def unpacked(state: dict[str, Tensor]) -> dict[str, Tensor]:
     """Tensors by name, packed queries, keys and values taken apart."""
-    found: dict[str, Tensor] = {}
+    found = {}
     for name, tensor in state.items():
         before, packed, kind = name.partition(_PACKED)
         if not packed or tensor.shape[0] % 3:

@@ -110,7 +110,7 @@ def _kinds(table: pd.DataFrame) -> dict[str, str]:
 
 def _moves(about: ByGroup, table: pd.DataFrame) -> str:
     """Which subgroups fell, rose, or neither; those that got worse first."""
-    parts: list[str] = []
+    parts = []
     kinds = _kinds(table)
     ways = (("fell", about.fell), ("rose", about.rose))
     for kind, start in ways[:: -about.measure.sign]:

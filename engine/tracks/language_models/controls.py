@@ -143,8 +143,8 @@ def _search_too(
     """Put random cuts whose γ was searched in the place of others in `rows`, by variant, until all
     ranks that are better than chance are among such cuts."""
     asked = {one.id: one for one in controlled(audit.request, variants)}
-    found: dict[str, list[dict[float, Variant]]] = {}
-    done: set[str] = set()
+    found = {}
+    done = set()
     while True:
         q = ranks(pd.DataFrame([row for part in rows.values() for row in part]))["q"]
         better = [asked[name] for name in q.index[q <= LEVEL] if name not in done]
@@ -209,7 +209,7 @@ def _against_chance(
         found = _compared(audit.context, audit.request.reading, variant, cuts, stage)
         if is_settled(found["below"], found["unclear"]):
             break
-    same: dict[str, object] = {
+    same = {
         "variant": variant.id,
         "target_axis": variant.target_axis,
         "gamma": variant.gamma,

@@ -307,7 +307,7 @@ def differences(
     are of other prompts, have no row.
     """
     verdicts = _verdicts(run, axis, (reference, *others))
-    rows: list[dict[str, object]] = []
+    rows = []
     if reference in verdicts:
         errors = BiasErrors(verdicts[reference])
         for name in others:

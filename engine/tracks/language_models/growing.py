@@ -541,7 +541,7 @@ def _checked(run: Run, ask: Ask) -> tuple[Variant, dict[str, str], list[PromptPl
     for, that of theirs. RequestError with everything that is wrong."""
     if track_of_run(run).name != "language_models":
         raise refusal("run", f"is of {track_of_run(run).cuts}.", "Name one of language_models.")
-    faults: list[Fault] = []
+    faults = []
     if ask.controls < LEAST:
         what = f"{ask.controls} random cuts cannot tell a cut from chance."
         faults.append(Fault("controls", what, f"Give at least {LEAST}."))

@@ -52,7 +52,7 @@ def window_nll(
     """One row per window, or per `block` of its scored tokens: window (where it begins), nll (nats,
     summed), tokens (scored)."""
     spans = spans_of(len(tokens), window, lm.n_positions, lm.begin)
-    rows: list[tuple[int, float, int]] = []
+    rows = []
     longest, done = max((span.end - span.start for span in spans), default=1), 0
     for group in same_length(spans, rows_at_once(lm, batch_size, longest)):
         hooks.check()

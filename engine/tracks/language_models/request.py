@@ -871,7 +871,7 @@ def _length_faults(request: AuditRequest, model: Any, turn: int = 0) -> list[Fau
 
 def _share_faults(request: AuditRequest) -> list[Fault]:
     """Sparsities that cannot be told apart, and shares of heads that are asked for twice."""
-    said: list[tuple[str, str, str]] = []
+    said = []
     known: dict[str, float] = {}
     shares = [value for value in request.sparsities if is_number(value)]
     for value in shares:

@@ -722,7 +722,7 @@ def _fit_faults(request: TextRequest, info: Any, texts: TextSet) -> list[Fault]:
     # Settings of the scores, where they are settings at all, that do not go with so many
     # classes.
     n_classes = len(texts.classes)
-    faults: list[Fault] = []
+    faults = []
     for score in dict.fromkeys(score for _, score in request.arms if score in head_importances()):
         method, given = head_importances()[score], request.score_settings.get(score, {})
         if isinstance(given, Mapping) and not setting_faults(method.settings, given):

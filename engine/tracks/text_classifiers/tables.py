@@ -236,7 +236,7 @@ def values_of(
 
 def tickets_of(levels: pd.DataFrame) -> pd.DataFrame:
     """The largest matching sparsity of every arm and group, with the numbers at that sparsity."""
-    rows: list[dict[str, Any]] = []
+    rows = []
     key = ["method", "axis", "group", "metric"]
     for values, part in levels.groupby(key, sort=False):
         most, unbroken = largest(part["sparsity"].tolist(), part["matching"].tolist())

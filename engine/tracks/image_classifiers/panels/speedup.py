@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -423,7 +422,7 @@ def _speed_answer(run: Run, choice: Choice, table: pd.DataFrame) -> str:
     mine = table[(table["method"] == choice.method) & at_level(table["target"], choice.level)]
     if mine.empty:
         return "The time of the chosen variant was not measured."
-    row: dict[str, Any] = mine.iloc[0].to_dict()
+    row = mine.iloc[0].to_dict()
     promise = row["theoretical"]
     part = (
         phrasing.percent(round(row["speedup"] / promise, 2))
