@@ -17,7 +17,7 @@ from typing import TextIO
 from engine.audit import jobs
 from engine.audit.turn import device_named
 from engine.core.errors import Cancelled, PruneAuditError
-from engine.core.files import taken
+from engine.core.files import make_folder, taken
 from engine.core.types import Values
 from engine.resident.wire import Closed
 from engine.store.runs import Store
@@ -185,7 +185,7 @@ class JobLine:
         """Take over the store's line; from now on submitted jobs wait here. False where that is
         impossible: another engine has it, or the store cannot be written."""
         with contextlib.suppress(OSError):
-            self.store.jobs_folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.store.jobs_folder)
         return self._has_line()
 
     def work(self, ended: threading.Event) -> None:

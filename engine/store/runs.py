@@ -27,6 +27,7 @@ from engine.core.files import (
     folder_whole,
     is_special,
     locked,
+    make_folder,
     probe,
     safe_id,
     sha256_of,
@@ -634,7 +635,7 @@ class Store:
         meanwhile."""
         folder = self.root / "locks"
         with explained(folder):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             (folder / safe_id(run_id)).touch()
         with locked(folder / run_id, check):
             yield
@@ -684,7 +685,7 @@ class Store:
             if not kept:
                 path.unlink(missing_ok=True)
                 return ""
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
         write_document(path, {"run": run_id, "title": kept}, TITLE_SCHEMA)
         return kept
 
@@ -692,7 +693,7 @@ class Store:
         """Count a run, wherever it lies, among a person's favourites, or no longer."""
         path = self.root / FAVOURITES / safe_id(run_id)
         with explained(self.root):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             if wanted:
                 path.touch()
             else:
@@ -716,7 +717,7 @@ class Store:
         run, target = self.open(run_id), self.root / "trash" / safe_id(run_id)
         summary = _readable(run)
         with explained(self.root):
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(target.parent)
             if target.exists():
                 shutil.rmtree(target)  # the same audit, deleted before
             run.path.rename(target)
@@ -734,7 +735,7 @@ class Store:
             fix = "It was computed anew since it was deleted."
             raise refusal("run", f"{run_id!r} is there again.", fix)
         with explained(self.root):
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(target.parent)
             source.rename(target)
         return self.open(run_id)
 
@@ -752,7 +753,7 @@ class Store:
         """
         with explained(self.root):
             if create:
-                self.root.mkdir(parents=True, exist_ok=True)
+                make_folder(self.root)
             probe(self.root)
 
 
