@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from engine.core.errors import RequestError, unknown
 from engine.core.types import exact_count, rng
-from engine.stats.clustered import TAILS
+from engine.stats.clustered import TAILS, unwarned
 from engine.stats.resampling import counts
 
 DRAWS = 1000
@@ -79,7 +79,7 @@ def icc_c1_bootstrap(ratings: ArrayLike, draws: int = DRAWS) -> tuple[float, flo
     )
     between = seeds * (counts @ means**2 - units * grand**2) / (units - 1)
     below = between + (seeds - 1) * error
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with unwarned():
         values = np.where(below > 0, (between - error) / below, np.nan)
     if np.isnan(values).all():
         return math.nan, math.nan
@@ -307,7 +307,7 @@ def correlation_interval(pair: np.ndarray) -> tuple[float, float]:
     x, y = (pair - pair.mean(axis=0)).T
     drawn = counts(rng("correlation"), DRAWS, len(x)) / len(x)
     a, b, aa, bb, ab = (drawn @ np.stack([x, y, x * x, y * y, x * y], axis=1)).T
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with unwarned():
         found = (ab - a * b) / np.sqrt((aa - a * a) * (bb - b * b))
     low, high = np.nanquantile(found, TAILS)
     return float(low), float(high)
