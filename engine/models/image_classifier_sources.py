@@ -22,7 +22,7 @@ from engine.models.config_file import CONFIG, LARGEST, named_architecture, said_
 from engine.models.file_fields import refusals, unread
 from engine.models.image_processor import processor_of
 from engine.models.notes import other_weights
-from engine.models.state_dicts import State, fitting_architectures, plain_state, read_state
+from engine.models.state_dicts import Read, State, fitting_architectures, plain_state, read_state
 from engine.models.vision import architecture_for, architectures, is_known
 from engine.models.vision.hub_folders import families, made_known
 from engine.models.weights import SINGLE, weights_in
@@ -79,7 +79,7 @@ def resolve(name: str, weights: str | None) -> tuple[Source, list[Fault]]:
     return Source(place.stem, "", place, place), faults
 
 
-def weights_of(source: Source) -> tuple[State, list[Fault], tuple[str, ...]]:
+def weights_of(source: Source) -> Read:
     """The tensors, {} where there are none to be had, faults, and notes on what is not read.
     Downloads only where `published`."""
     if source.is_hub and source.place and source.arch:
@@ -337,9 +337,7 @@ def _processor_file(folder: Path) -> tuple[str, dict[str, Any], list[Fault]]:
     return PREPROCESSOR, *_object(folder / PREPROCESSOR)
 
 
-def _hub_weights(
-    folder: Path, arch: str, n_classes: int
-) -> tuple[State, list[Fault], tuple[str, ...]]:
+def _hub_weights(folder: Path, arch: str, n_classes: int) -> Read:
     """The tensors under the names of transformers' class, faults, and a note on files of weights
     that are not read. Safetensors only; headers and numbers are checked first."""
     files, shapes, faults = weights_in(folder)
