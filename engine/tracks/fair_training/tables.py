@@ -15,6 +15,7 @@ from engine.audit.session import Session
 from engine.classifiers.groups import Arm, GroupMeasure, arm_difference, degenerate
 from engine.classifiers.images.context import DENSE, ImageShard
 from engine.classifiers.tables import (
+    UNCUT,
     curve_of,
     curves_table,
     differences_table,
@@ -162,11 +163,7 @@ def _variants(context: FairContext, arms: Sequence[FairArm]) -> pd.DataFrame:
 
 def _row(name: str, method: str, base: str, **more: Any) -> dict[str, Any]:
     usual = {
-        "met": True,
-        "cut": "{}",
-        "history": "[]",
-        "mask_digest": "",
-        "max_logit_difference": 0.0,
+        **UNCUT,
         "strength": 0.0,
         "parameters_cut": 0.0,
         "speedup": 1.0,
@@ -358,7 +355,7 @@ def _share(context: FairContext, arm: FairArm, shard: FairShard) -> float:
 
 
 def met_at(
-    curve: pd.DataFrame, targets: Mapping[str, float], share: float, notion: str = ACCURACY
+    curve: pd.DataFrame, targets: Mapping[str, float], share: float, notion: str
 ) -> pd.DataFrame:
     """The looks of a curve with `met`: whether gap (of the notion's kind) and accuracy were met by
     a model with this share cut. A model that is not yet as sparse as asked has met nothing, however

@@ -671,7 +671,7 @@ def _fetched(context: TextContext, shards: Mapping[str, TextShard], column: str)
     """The tables of some measurements, one below the other; `column` says whose."""
     tables = context.fetch(list(shards.values()))
     named = [table.assign(**{column: name}) for name, table in zip(shards, tables, strict=True)]
-    return pd.concat([table for table in named if len(table)] or named[:1], ignore_index=True)
+    return _joined(named)
 
 
 def _curves(context: TextContext, finished: Finished, dense: Sequence[TextShard]) -> pd.DataFrame:
