@@ -123,16 +123,17 @@ def spearman_brown(icc: float, k: float) -> float:
     return k * icc / (1 + (k - 1) * icc) if icc > 0 else 0.0
 
 
-def repeats_needed(icc: float, target: float = 0.8) -> int | None:
-    """Seeds to average until the reliability reaches `target`; None when no number does (icc <= 0
+RELIABLE = 0.8
+
+
+def repeats_needed(icc: float) -> int | None:
+    """Seeds to average until the reliability reaches RELIABLE; None when no number does (icc <= 0
     or NaN)."""
-    if not 0 < target < 1:
-        raise ValueError(f"a target reliability lies between 0 and 1, not {target}")
     if not icc > 0:
         return None
     if icc >= 1:
         return 1
-    return max(1, math.ceil(target * (1 - icc) / (icc * (1 - target)) - 1e-9))
+    return max(1, math.ceil(RELIABLE * (1 - icc) / (icc * (1 - RELIABLE)) - 1e-9))
 
 
 def set_overlap(sets: Sequence[Sequence[int]], n_units: int) -> SetOverlap:
@@ -234,7 +235,7 @@ def repeats_of(by_seed: ArrayLike, share: float = 0.2) -> Repeats:
         _of_mean(low, seeds),
         _of_mean(high, seeds),
         icc_of_ranks(table),
-        repeats_needed(icc, 0.8),
+        repeats_needed(icc),
         set_overlap(sets, units),
         units,
         seeds,
