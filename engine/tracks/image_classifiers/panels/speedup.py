@@ -17,7 +17,7 @@ from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import DENSE, axis_note, groups_in_order, paid_most
 from engine.report.charts.kinds import add_points, beside, diagonal, dot, entry, lines
 from engine.report.charts.panel import Choice, Panel, nothing, plain, ratio_axis
-from engine.report.palette import Look, Style, pair_style, series_styles
+from engine.report.palette import Style, pair_style, series_styles
 from engine.report.schema import hovers, readable
 from engine.report.tracks import Measure, track_of
 from engine.store.runs import Run, where
@@ -92,7 +92,7 @@ def loss_said(loss: str) -> str:
 # How each method looks with each loss, in every chart.
 
 
-LOOKS: dict[str, Look] = {
+LOOKS = {
     "autobot": ("#0072B2", "#56B4E9", "square", "solid"),
     "taylor": ("#882255", "#D46A98", "triangle-up", "solid"),
     "fpgm": ("#CC79A7", "#E59BC3", "pentagon", "solid"),
@@ -105,7 +105,7 @@ BY_LOSS = {"": ("-open", "dot"), "pw": ("", "solid")}
 loss."""
 
 
-def arm_style(arm: str, dark: bool = False) -> Style:
+def arm_style(arm: str, dark: bool) -> Style:
     """A method with a loss, "taylor+pw": the method's colour and symbol; filling and dash tell the
     loss."""
     return pair_style(arm, "+", LOOKS, BY_LOSS, dark)
