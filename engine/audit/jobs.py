@@ -160,7 +160,7 @@ def check(request: Request | Growth, store: Store, faults: Sequence[Fault] = ())
     check_store(store, found)
 
 
-def check_store(store: Store, faults: Sequence[Fault] = ()) -> None:
+def check_store(store: Store, faults: Sequence[Fault]) -> None:
     """RequestError for `faults` and a store that cannot be written, together; StoreError for the
     store alone."""
     try:

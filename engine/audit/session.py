@@ -648,7 +648,7 @@ def check_asked(run: Run, request: Growth, splits: Sequence[str], also: str = ""
         raise RequestError(faults)
 
 
-def check_units(units: Sequence[int], total: int, many: str, model: str, counted: str = "") -> None:
+def check_units(units: Sequence[int], total: int, many: str, model: str, counted: str) -> None:
     """RequestError unless these are units of the model, once each; `counted` says how they are
     numbered."""
     if not all(0 <= unit < total for unit in units) or len(set(units)) != len(units):

@@ -367,11 +367,11 @@ def images_of(request: ImagesRequest) -> ImageSet:
     brought = bool(request.changes)
     groups = tuple(part for part in columns_of(request.axes) if not brought or part in known)
     size, prepare = _model_pictures(request)
-    ask = ImageAsk(request.target, groups, size, request.max_images, seed=0, prepare=prepare)
+    ask = ImageAsk(request.target, groups, size, request.max_images, prepare=prepare)
     images = load_images(request.data, ask)
     for change in request.changes:
         settings = {name: value for name, value in change.items() if name != "name"}
-        images = image_changes()[change["name"]].apply(images, seed=0, **settings)
+        images = image_changes()[change["name"]].apply(images, **settings)
     return images if is_fresh(request) else told_apart(images, request)
 
 

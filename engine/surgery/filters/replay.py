@@ -83,7 +83,7 @@ def load_cut_classifier(folder: str | Path, device: str = "auto") -> Classifier:
     card = _read_card(folder / CARD)
     if card.get("config"):
         made_known(card["config"])
-    base = fresh_classifier(record.architecture, record.classes, record.size, seed=0, device=device)
+    base = fresh_classifier(record.architecture, record.classes, record.size, device=device)
     shaped = replayed(base, record.history, record.mask)
     try:
         state = load_file(folder / WEIGHTS)

@@ -210,7 +210,7 @@ class Kept:
 
 
 def dense_pass(
-    lm: LanguageModel, ids: torch.Tensor, layers: Sequence[int], whole: bool = True
+    lm: LanguageModel, ids: torch.Tensor, layers: Sequence[int], whole: bool
 ) -> tuple[Kept, torch.Tensor]:
     """One forward pass of ids [rows, tokens] without a mask.
 

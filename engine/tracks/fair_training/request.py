@@ -685,7 +685,7 @@ def _reachable(request: FairRequest, model: Any) -> None:
         masked_weights_of,
     )
 
-    classifier = fresh_classifier(model.arch, model.classes, model.size, seed=0, device="cpu")
+    classifier = fresh_classifier(model.arch, model.classes, model.size, device="cpu")
     graph = filter_graph(classifier)
     masked = {
         FILTERS: masked_filters_of(classifier.model, graph),

@@ -133,7 +133,7 @@ def cluster_weights(layout: Layout, n_boot: int, seed: int) -> np.ndarray:
 class BiasBootstrap(PromptOrder):
     """One set of bootstrap weights for one axis, shared by the dense model and all its variants."""
 
-    def __init__(self, dense: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -> None:
+    def __init__(self, dense: pd.DataFrame, n_boot: int, seed: int = 0) -> None:
         super().__init__(dense)
         self._weights = cluster_weights(self.layout, n_boot, seed)
 

@@ -98,7 +98,7 @@ def check_opinion(request: Growth, store: Store) -> None:
     _asked(request, store)
 
 
-def opinion(request: Growth, store: Store, hooks: Hooks, executor: Executor | None = None) -> Run:
+def opinion(request: Growth, store: Store, hooks: Hooks, executor: Executor | None) -> Run:
     """The run with the judge's verdicts on its test texts, judged now or found. What was judged
     before a kill is kept.
 

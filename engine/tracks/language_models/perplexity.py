@@ -126,7 +126,7 @@ def perplexity(windows: pd.DataFrame, window: Window | None = None) -> float:
 
 
 def log_perplexities(
-    windows: pd.DataFrame, weights: np.ndarray, window: Window | None = None
+    windows: pd.DataFrame, weights: np.ndarray, window: Window | None
 ) -> np.ndarray:
     """Log perplexity (nats) under each row of weights [draws, windows]: [draws]."""
     nll, tokens = windows["nll"].to_numpy(dtype=float), windows["tokens"].to_numpy(dtype=float)
@@ -143,7 +143,7 @@ def log_perplexities(
 
 
 @lru_cache(maxsize=2)
-def block_weights(n_windows: int, n_boot: int = 1000) -> np.ndarray:
+def block_weights(n_windows: int, n_boot: int) -> np.ndarray:
     """How often each window is drawn, [n_boot, n_windows] float64, not to be written to: circular
     blocks of about n^(1/3) windows. The same for every mask."""
     length = _length(n_windows)
@@ -185,9 +185,7 @@ def paired_perplexity_difference(
     )
 
 
-def share_interval(
-    windows: pd.DataFrame, column: str, n_boot: int = 1000, most: float = np.inf
-) -> Interval:
+def share_interval(windows: pd.DataFrame, column: str, n_boot: int, most: float) -> Interval:
     """Σ column / Σ tokens over a text's windows, at least 0, at most `most`, with its interval; n
     counts windows."""
     ordered = windows.sort_values("window", ignore_index=True)

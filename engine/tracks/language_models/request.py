@@ -792,10 +792,10 @@ def _prompts(request: AuditRequest) -> PromptSet:
     """The prompts asked for, split, and where fewer were asked for than there are, up to as many
     more to spare."""
     path, most = Path(request.prompts or EMBEDDED_PROMPTS), request.max_prompts
-    asked = split_prompts(load_prompts(path, request.axes, seed=0, max_prompts=most), seed=0)
+    asked = split_prompts(load_prompts(path, request.axes, max_prompts=most), seed=0)
     if most is None:
         return asked
-    more = load_prompts(path, request.axes, seed=0, max_prompts=2 * most)
+    more = load_prompts(path, request.axes, max_prompts=2 * most)
     return with_reserve_prompts(asked, more)
 
 

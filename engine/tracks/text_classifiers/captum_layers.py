@@ -152,7 +152,7 @@ def head_outputs(
     batch: Mapping[str, Tensor],
     target: Tensor,
     attribute: Attribute,
-    baseline: str = "pad",
+    baseline: str,
 ) -> list[Tensor]:
     """Attribution of what every head hands to the output projection, summed over tokens and width:
     [texts, heads].

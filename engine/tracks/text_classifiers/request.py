@@ -181,7 +181,7 @@ def _columns(usual: str, *more: str) -> Callable[[Values], Offer]:
     return offer
 
 
-def _procedure(known: Callable[[], Iterable[str]] | None = None) -> Field:
+def _procedure(known: Callable[[], Iterable[str]] | None) -> Field:
     return part(
         "procedure",
         "names",
@@ -680,7 +680,6 @@ def texts_of(request: TextRequest, info: Any = None) -> TextSet:
         request.target,
         columns_of(request.axes),
         request.max_texts,
-        seed=0,
     )
     texts = load_texts(request.data, ask)
     if info is None or retunes(request, info):
