@@ -222,7 +222,7 @@ def _help(field: Field) -> str:
     return f"{field.help}{f' (default: {usual})' if usual else ''}".replace("%", "%%")
 
 
-def _action(field: Field) -> dict[str, Any]:
+def _action(field: Field) -> Values:
     if field.kind == "flag":
         if field.optional and not field.flag.startswith("--no-"):
             return {"action": argparse.BooleanOptionalAction}

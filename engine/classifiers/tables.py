@@ -122,7 +122,7 @@ UNCUT = {"met": True, "cut": "{}", "history": "[]", "mask_digest": "", "max_logi
 """What the row of a model says that lost no filter."""
 
 
-def over_repeats(rows: Sequence[Values], *means: str) -> dict[str, Any]:
+def over_repeats(rows: Sequence[Values], *means: str) -> Values:
     """What the row of a variant says of its models': the mean of `means`, how many are degenerate,
     the largest difference to the masked model."""
     return {

@@ -167,7 +167,7 @@ def _folder(folder: Path) -> tuple[Source, list[Fault]]:
     return Source(folder.absolute().name, own, folder, file, card=card), faults
 
 
-def _card(folder: Path) -> tuple[dict[str, Any], list[Fault]]:
+def _card(folder: Path) -> tuple[Values, list[Fault]]:
     """model.json, values of the right kinds only, and a fault for each other one."""
     where = f"{folder.name}/{CARD}"
     if not (folder / CARD).is_file():
@@ -259,7 +259,7 @@ PREPROCESSOR, PROCESSOR = "preprocessor_config.json", "processor_config.json"
 _AGAIN = "Download or copy the folder again."
 
 
-def _hub_card(folder: Path) -> tuple[str, dict[str, Any], list[Fault]]:
+def _hub_card(folder: Path) -> tuple[str, Values, list[Fault]]:
     """The architecture's name ("" where it cannot be used), what model.json would say, and all
     faults."""
     config, faults = _object(folder / CONFIG)
@@ -305,7 +305,7 @@ def _not_of_transformers(where: str, config: Values) -> Fault | None:
     return Fault(where, what, f"Known families: {', '.join(sorted(known))}.")
 
 
-def _images(folder: Path, arch: str, family: str) -> tuple[dict[str, Any], list[Fault]]:
+def _images(folder: Path, arch: str, family: str) -> tuple[Values, list[Fault]]:
     """What the processor beside the weights says of images, if there is one, as a card has it."""
     file, said, faults = _processor_file(folder)
     if not said or faults:
@@ -325,7 +325,7 @@ def _images(folder: Path, arch: str, family: str) -> tuple[dict[str, Any], list[
     return {**card, "size": found.side, "processor": found, "notes": notes}, []
 
 
-def _processor_file(folder: Path) -> tuple[str, dict[str, Any], list[Fault]]:
+def _processor_file(folder: Path) -> tuple[str, Values, list[Fault]]:
     """The file that says how images are prepared, and what it says, {} where there is none. As
     transformers does it looks into a processor's own file first."""
     if (folder / PROCESSOR).is_file():
@@ -364,9 +364,7 @@ def _hub_weights(folder: Path, arch: str, n_classes: int) -> Read:
     return *plain_state(folder.name, model.state_dict()), notes
 
 
-def _object(
-    path: Path, largest: int = LARGEST, fix: str = _AGAIN
-) -> tuple[dict[str, Any], list[Fault]]:
+def _object(path: Path, largest: int = LARGEST, fix: str = _AGAIN) -> tuple[Values, list[Fault]]:
     """A document of JSON, or what is wrong with it."""
     try:
         return read_object(path, largest, fix, finite=False), []

@@ -19,7 +19,7 @@ import numpy as np
 
 from engine.core.errors import PruneAuditError, RequestError, refusal, unknown
 from engine.core.files import sha256_of
-from engine.core.types import Hooks
+from engine.core.types import Hooks, Values
 from engine.models import catalog, runtime
 from engine.models.notes import is_built_on, put_together
 from engine.store.user_json import Form, read_user_json
@@ -486,7 +486,7 @@ def _pinned(folder: Path) -> Path:
     return checkpoint
 
 
-def _plain(checkpoint: Path) -> dict[str, Any]:
+def _plain(checkpoint: Path) -> Values:
     try:
         return torch.load(checkpoint, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises many kinds for damaged or executable pickles

@@ -81,13 +81,13 @@ def start_takes(store: Store | None = None) -> float:
     return 0.0
 
 
-def start(store: Store) -> dict[str, Any]:
+def start(store: Store) -> Values:
     """Have an engine run for the store; its status."""
     _connected(store, place_of(store), Hooks()).close()
     return status(store)
 
 
-def status(store: Store) -> dict[str, Any]:
+def status(store: Store) -> Values:
     """What the store's engine is and does; only {"running": False, …} where there is none. Starts
     nothing."""
     wire = place_of(store).dialled()

@@ -110,7 +110,7 @@ class Server:
         self._again = again
         self._ended.set()
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Values:
         """What this engine is and does, JSON-able."""
         return {
             "running": True,

@@ -189,7 +189,7 @@ def pack(arrays: Mapping[str, np.ndarray], plain: Values | None = None) -> pd.Da
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def unpack(table: pd.DataFrame) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def unpack(table: pd.DataFrame) -> tuple[dict[str, np.ndarray], Values]:
     """The inverse of `pack`: (arrays by name with their own shape and dtype, plain values). Arrays
     are copies."""
     arrays, plain = {}, {}

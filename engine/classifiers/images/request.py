@@ -314,7 +314,7 @@ class ImagePlan(Plan):
         """Whether the model is new, and fitted before anything is cut."""
         return is_fresh(self.request)
 
-    def spelled_out(self) -> dict[str, Any]:
+    def spelled_out(self) -> Values:
         """The request with every default written out that audits of images share, JSON-able."""
         request = self.request
         train = None if request.train is None else recipe_of(request.train).to_dict()

@@ -539,7 +539,7 @@ class FairPlan(ImagePlan):
         methods = {name: fair_methods()[name] for name in self.request.trained}
         return versions_of(CODE, measurement=fair_measurements(), method=methods)
 
-    def spelled_out(self) -> dict[str, Any]:
+    def spelled_out(self) -> Values:
         """The request with every default it relies on written out, JSON-able."""
         recipe = {
             name: value

@@ -27,7 +27,7 @@ from engine.classifiers.tables import (
     variant_row,
     weights_table,
 )
-from engine.core.types import digest_of
+from engine.core.types import Values, digest_of
 from engine.stats.gap_of_means import Trials, difference
 from engine.store.runs import where, within
 from engine.surgery.filters.graph import widths_after
@@ -231,7 +231,7 @@ def is_met(context: FairContext, arm: FairArm, shard: FairShard) -> bool:
     )
 
 
-def cut_said(context: FairContext, units: str, keep: np.ndarray) -> tuple[dict[str, Any], str]:
+def cut_said(context: FairContext, units: str, keep: np.ndarray) -> tuple[Values, str]:
     """What keep [units] bool cuts, JSON-able, and its digest.
 
     Filters by group; weights as numbers per layer, for they are many.

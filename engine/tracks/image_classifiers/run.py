@@ -645,7 +645,7 @@ def _answers(audit: ImageAudit, places: np.ndarray, mask: FilterMask | None) -> 
     return np.concatenate(parts).astype(np.float64)
 
 
-def _cut(audit: ImageAudit, grown: Grown) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
+def _cut(audit: ImageAudit, grown: Grown) -> tuple[Values, dict[str, pd.DataFrame]]:
     """The set cut for real and proved to be the masked model: what its row says of that, its cost
     and the widths it leaves."""
     context, chosen = audit.context, grown.variants[0]

@@ -21,13 +21,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from engine.audit.session import SETTLED
-from engine.core.types import POOLED, key_of, rng
+from engine.core.types import POOLED, Values, key_of, rng
 from engine.models.checkpoint import read_config
 from engine.surgery.heads.replay import Shape, shape_of
 from engine.tracks.language_models.arms import arm_variants
@@ -241,7 +240,7 @@ def _compared(
     variant: Variant,
     cuts: Sequence[tuple[int, ...]],
     stage: Stage,
-) -> dict[str, Any]:
+) -> Values:
     """Bias of the method and of every control on the same texts, and which controls are no worse,
     clearly or not."""
     own = _texts(context, variant.cut, variant.target_axis, stage)

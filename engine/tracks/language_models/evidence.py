@@ -130,7 +130,7 @@ MOST = 64
 """Times as many prompts, at most, that half the effect may ask for."""
 
 
-def power_of(scores: pd.DataFrame) -> dict[str, dict[str, Any]]:
+def power_of(scores: pd.DataFrame) -> dict[str, Values]:
     """Per axis with tested effects on bias: effect, level, power, of_heads, heads, prompts,
     half_prompts. JSON-able.
 

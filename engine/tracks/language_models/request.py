@@ -696,7 +696,7 @@ class PromptPlan(Plan):
         counted, by its letters."""
         return self.request.max_corpus_tokens is not None or len(self.corpus.text) < LETTERS
 
-    def spelled_out(self) -> dict[str, Any]:
+    def spelled_out(self) -> Values:
         """The request with the settings of its estimator written out, JSON-able."""
         settings = method_for("z_bias", self.request.estimator).settings
         return {

@@ -79,7 +79,7 @@ def run_audit(
     )
 
 
-def _audited(audit: Audit) -> tuple[dict[str, Any], Tables]:
+def _audited(audit: Audit) -> tuple[Values, Tables]:
     """Score, choose, measure."""
     request, audit.job = audit.request, with_measuring(audit)
     expect_scoring(audit, request.scores)

@@ -74,7 +74,7 @@ DEMO: dict[str, Any] = {
 """
 
 
-def tune_of(model: str) -> dict[str, Any]:
+def tune_of(model: str) -> Values:
     """The usual fine-tuning of a model: the thesis', but for the embedded demo-bert and its
     pre-trained weights."""
     place = resolve(model)

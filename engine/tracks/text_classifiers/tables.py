@@ -300,7 +300,7 @@ def _mask_rows(
     key: tuple[float, int],
     shard: TextShard,
     worth: Mapping[View, np.ndarray],
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Values]:
     """A row per mask and group of texts; the units stand with the row of all texts."""
     units = [json.dumps(row) for row in context.without_weights(shard)[0]["units"].tolist()]
     for view, values in worth.items():
@@ -321,7 +321,7 @@ def _rank_rows(
     finished: Finished,
     worth: Mapping[tuple[float, int], Mapping[View, np.ndarray]],
     views: Mapping[View, np.ndarray],
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Values]:
     for level in finished.levels:
         if level.arm.procedure.retrains:
             continue

@@ -263,7 +263,7 @@ def spread(mean: float, std: float, measure: Any) -> str:
     return measure.number(mean) + ("" if math.isnan(std) else f" \u00b1 {phrasing.number(std)}")
 
 
-def level_row(run: Run, variant: Values) -> dict[str, Any] | None:
+def level_row(run: Run, variant: Values) -> Values | None:
     """The row of ticket_levels about a pooled variant on all texts."""
     rows = where(_levels_of(run, variant), group="")
     return None if rows.empty else rows.iloc[0].to_dict()
