@@ -225,8 +225,7 @@ def gathered(name: str) -> Mapping[str, Any]:
 def terms(track: str = "") -> Mapping[str, str]:
     """Words that are explained where one points at them, those of the track before those that all
     share."""
-    own = next((one for one in _vocabularies() if one.__name__.split(".")[-2] == track), None)
-    return {**TERMS, **getattr(own, "TERMS", {})}
+    return {**TERMS, **of_track(track, "TERMS")}
 
 
 def of_track(track: str, name: str) -> Mapping[str, Any]:
