@@ -222,7 +222,7 @@ def _help(field: Field) -> str:
     return f"{field.help}{f' (default: {usual})' if usual else ''}".replace("%", "%%")
 
 
-def _action(field: Field) -> dict[str, Any]:
+def _action(field: Field) -> Values:
     if field.kind == "flag":
         if field.optional and not field.flag.startswith("--no-"):
             return {"action": argparse.BooleanOptionalAction}
@@ -372,7 +372,7 @@ def settings_of(where: str, words: Sequence[str], faults: list[Fault]) -> dict[s
 def pairs_of(where: str, words: Sequence[str], faults: list[Fault]) -> dict[str, Any]:
     """["a=1", "b=x"] -> {"a": 1, "b": "x"}; values are read as JSON, else taken as text. "default"
     says nothing."""
-    found: dict[str, Any] = {}
+    found = {}
     for item in words:
         name, equals, value = item.partition("=")
         if item == "default":

@@ -37,6 +37,7 @@ from engine.core.files import (
     held,
     json_able,
     locked,
+    make_folder,
     safe_id,
     sweep,
     write_whole,
@@ -159,7 +160,7 @@ def check(request: Request | Growth, store: Store, faults: Sequence[Fault] = ())
     check_store(store, found)
 
 
-def check_store(store: Store, faults: Sequence[Fault] = ()) -> None:
+def check_store(store: Store, faults: Sequence[Fault]) -> None:
     """RequestError for `faults` and a store that cannot be written, together; StoreError for the
     store alone."""
     try:
@@ -584,7 +585,7 @@ def _folder(store: Store, job_id: str) -> Path:
 def _prepare(store: Store, job_id: str, request: Request | Growth) -> Path:
     folder = _folder(store, job_id)
     with explained(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     write_document(folder / REQUEST, request.to_dict(), SCHEMA)
     write_whole(folder / SPARE, lambda temporary: temporary.write_bytes(os.urandom(SPARED)))
     return folder

@@ -72,7 +72,7 @@ class Request:
         return {**_fields(self), "track": self.track}
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Values:
         """What makes it another request than others, JSON-able: all it says but what does not
         count, as its title."""
         return json_able(said(self, self.to_dict(), "value", "content"))
@@ -111,7 +111,7 @@ class Plan(ABC):
         with the run."""
         return []
 
-    def spelled_out(self) -> dict[str, Any]:
+    def spelled_out(self) -> Values:
         """The request with the default written out for everything it left open, JSON-able."""
         return self.request.to_dict()
 
@@ -144,7 +144,7 @@ def said(request: Request, values: Values, *counting: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in others}
 
 
-def _fields(asked: Any) -> dict[str, Any]:
+def _fields(asked: Any) -> Values:
     return {name: _plain(value) for name, value in asdict(asked).items()}
 
 
@@ -269,7 +269,7 @@ class Growth:
         return "auto"
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Values:
         """What makes it another growth than others."""
         return {name: value for name, value in self.to_dict().items() if name != "title"}
 
@@ -280,7 +280,7 @@ class Growth:
         return cls(**_known(value, "does", names, ("track", "run", "axis")))
 
 
-def _known(value: Values, kind: str, known: Sequence[str], needed: Sequence[str]) -> dict[str, Any]:
+def _known(value: Values, kind: str, known: Sequence[str], needed: Sequence[str]) -> Values:
     """The fields of a JSON form without its `kind`. RequestError for names that are unknown or
     missing."""
     value = {name: item for name, item in value.items() if name != kind}

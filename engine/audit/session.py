@@ -173,7 +173,7 @@ def run_session(
     store: Store,
     hooks: Hooks,
     executor: Executor | None,
-    audit: Callable[[Executor], tuple[dict[str, Any], Tables]],
+    audit: Callable[[Executor], tuple[Values, Tables]],
 ) -> Run:
     """The finished run of a plan: found, awaited where another process computes it, or audited
     here.
@@ -219,7 +219,7 @@ def _computed(
     plan: Plan,
     store: Store,
     hooks: Hooks,
-    audit: Callable[[Executor], tuple[dict[str, Any], Tables]],
+    audit: Callable[[Executor], tuple[Values, Tables]],
     executor: Executor,
 ) -> Run:
     """The run, computed here and written, with what it rests on and what was found damaged on the
@@ -648,7 +648,7 @@ def check_asked(run: Run, request: Growth, splits: Sequence[str], also: str = ""
         raise RequestError(faults)
 
 
-def check_units(units: Sequence[int], total: int, many: str, model: str, counted: str = "") -> None:
+def check_units(units: Sequence[int], total: int, many: str, model: str, counted: str) -> None:
     """RequestError unless these are units of the model, once each; `counted` says how they are
     numbered."""
     if not all(0 <= unit < total for unit in units) or len(set(units)) != len(units):

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-from engine.core.files import held, locked, safe_id
+from engine.core.files import held, locked, make_folder, safe_id
 from engine.core.types import Event, Hooks
 from engine.core.words import duration
 from engine.store.runs import Store
@@ -77,7 +77,7 @@ def working(store: Store, device: str, hooks: Hooks) -> Iterator[None]:
         hooks.report(Event("waiting", 0, 0, f"another audit works on {device}"))
         hooks.check()
 
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     with locked(path, waiting):
         mark = _WORKING.set(_WORKING.get() | {path})
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from engine.audit.tracks import track_of_run
 from engine.core.errors import StoreError
@@ -42,7 +41,7 @@ def refuse_unsound(run: Run, numbers: bool = False) -> None:
         raise DamagedError(f"run {run.id} is not exported, because `runs verify` fails: {listed}")
 
 
-def _bytes(run: Run) -> list[dict[str, Any]]:
+def _bytes(run: Run) -> list[Values]:
     """Whether tables, additions and the parts that they rest on are as they were written."""
     damaged = damaged_tables(run)
     checks = [
@@ -59,7 +58,7 @@ def _bytes(run: Run) -> list[dict[str, Any]]:
     return checks + _shards(run)
 
 
-def _shards(run: Run) -> list[dict[str, Any]]:
+def _shards(run: Run) -> list[Values]:
     """Whether the parts that the run and its additions were computed from are still as they were
     written. Parts that are not there any more prove nothing: the run holds its own tables."""
     checks = []
@@ -72,7 +71,7 @@ def _shards(run: Run) -> list[dict[str, Any]]:
     return checks
 
 
-def _sound(whose: str, root: Path, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
+def _sound(whose: str, root: Path, wanted: Mapping[str, str]) -> list[Values]:
     shards, sound, anew, damaged = Shards(root / "shards"), 0, 0, []
     for key, written in wanted.items():
         try:

@@ -19,7 +19,7 @@ from engine.audit.measurements import Measurement, MeasurementContext
 from engine.audit.request import Plan
 from engine.audit.session import Executor, Progress, Session, Tables, run_session, timed
 from engine.classifiers.groups import GroupMeasure
-from engine.core.types import Hooks, key_of
+from engine.core.types import Hooks, Values, key_of
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store, unpack
 
@@ -67,7 +67,7 @@ class ClassifierAudit(Generic[PlanT, ContextT]):
         """
         plan = self.validate(request)
 
-        def audited(chosen: Executor) -> tuple[dict[str, Any], Tables]:
+        def audited(chosen: Executor) -> tuple[Values, Tables]:
             self.ready(plan, store)
             audit = self.opened(plan, store, hooks, chosen)
             found = self.compute(audit)
@@ -112,7 +112,7 @@ class ClassifierAudit(Generic[PlanT, ContextT]):
         return Session(plan, context, progress, executor)
 
 
-def kept_in(store: Store | None) -> dict[str, Any]:
+def kept_in(store: Store | None) -> Values:
     """Where a context keeps measurements: in the store, in memory where there is none."""
     return {} if store is None else {"keeper": store.shards, "partial": store.partial}
 
@@ -136,12 +136,12 @@ class ArrayContext(MeasurementContext):
         method only."""
         return key_of(purpose, self.first_seed + trial) % 2**31
 
-    def fetch_arrays(self, shard: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def fetch_arrays(self, shard: Any) -> tuple[dict[str, np.ndarray], Values]:
         """A measurement as arrays by name, in the shapes its `Measurement` gives them, and its
         plain values."""
         return unpack(self.fetch([shard])[0])
 
-    def without_weights(self, shard: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def without_weights(self, shard: Any) -> tuple[dict[str, np.ndarray], Values]:
         """As `fetch_arrays`, without the arrays weights/<name>; remembered, for tables ask for
         every trial many times.
 
@@ -156,7 +156,7 @@ class ArrayContext(MeasurementContext):
         return self._light[shard]
 
     @cached_property
-    def _light(self) -> dict[Any, tuple[dict[str, np.ndarray], dict[str, Any]]]:
+    def _light(self) -> dict[Any, tuple[dict[str, np.ndarray], Values]]:
         """What `without_weights` has read: (arrays by name, in any shape, and plain values) by
         shard."""
         return {}

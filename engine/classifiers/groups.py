@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -551,7 +550,7 @@ class Arm:
         groups = table.loc[table["group"] != "", list(GROUPS)].reset_index(drop=True)
         return Measured(self._results(table.to_dict("records"), nulls.mean(axis=0)), groups)
 
-    def _results(self, rows: list[dict[str, Any]], nulls: np.ndarray) -> pd.DataFrame:
+    def _results(self, rows: list[Values], nulls: np.ndarray) -> pd.DataFrame:
         """Rows of `results`, columns RESULTS: the whole, then per axis the gaps and the dense
         model's two ends.
 

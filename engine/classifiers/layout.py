@@ -184,17 +184,18 @@ def _strata(images: pd.DataFrame, columns: list[str]) -> tuple[dict[str, np.ndar
     """Row positions [members] int by name of the stratum, and how many images have none."""
     if not columns:
         return {"": np.arange(len(images))}, 0
-    values = images[columns].astype(str)
-    known = (values != "").all(axis=1).to_numpy()
-    names = (
-        values[columns[0]]
-        .str.cat([values[column] for column in columns[1:]], sep="+")
-        .to_numpy(dtype=object)
-    )
-    strata = {
-        str(name): np.flatnonzero(known & (names == name)) for name in sorted(set(names[known]))
-    }
-    return strata, int((~known).sum())
+    names = joined_names(images, columns)
+    known = set(names) - {""}
+    strata = {str(name): np.flatnonzero(names == name) for name in sorted(known)}
+    return strata, int((names == "").sum())
+
+
+def joined_names(table: pd.DataFrame, columns: list[str]) -> np.ndarray:
+    """The group of every row where the columns cross, [rows] str objects; "" where one of them is
+    empty."""
+    values = table[columns].astype(str)
+    names = values[columns[0]].str.cat([values[column] for column in columns[1:]], sep="+")
+    return np.where((values != "").all(axis=1), names, "")
 
 
 def _plain_groups(

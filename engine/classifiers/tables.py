@@ -118,7 +118,11 @@ def variant_row(name: str, method: str, first: Values, **more: Any) -> dict[str,
     return {"variant": name, "method": method, **first, **usual, **more}
 
 
-def over_repeats(rows: Sequence[Values], *means: str) -> dict[str, Any]:
+UNCUT = {"met": True, "cut": "{}", "history": "[]", "mask_digest": "", "max_logit_difference": 0.0}
+"""What the row of a model says that lost no filter."""
+
+
+def over_repeats(rows: Sequence[Values], *means: str) -> Values:
     """What the row of a variant says of its models': the mean of `means`, how many are degenerate,
     the largest difference to the masked model."""
     return {

@@ -11,6 +11,7 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 
 from engine.classifiers.groups import OVO, OVR
+from engine.core.types import Values
 from engine.core.words import is_by_hand
 from engine.store.runs import Run, where
 
@@ -54,7 +55,7 @@ def again_from_answers(
     return checks
 
 
-def again_from_tried(run: Run, key: str, multi_class: str = OVO) -> list[dict[str, Any]]:
+def again_from_tried(run: Run, key: str, multi_class: str = OVO) -> list[Values]:
     """The same of sets that were tried by hand, from their answers to what they were tried on:
     tables of additions."""
     parts = {

@@ -17,6 +17,7 @@ from engine.audit.tracks import tracks
 from engine.core.errors import Fault, PruneAuditError, RequestError, refusal
 from engine.core.files import is_special
 from engine.core.text import json_text, one_line, visible
+from engine.core.types import Values
 
 
 class _Parser(argparse.ArgumentParser):
@@ -157,7 +158,7 @@ def _defect(as_json: bool, error: Exception) -> int:
     return _fail(as_json, 1, f"An error in the program: {type(error).__name__}: {said}", [])
 
 
-def _fail(as_json: bool, code: int, message: str, faults: list[dict[str, Any]]) -> int:
+def _fail(as_json: bool, code: int, message: str, faults: list[Values]) -> int:
     if as_json:
         print(json_text({"error": message, "faults": faults}, indent=2))
     lines = []

@@ -24,21 +24,21 @@ def add(commands: Any) -> None:
         command(action, run)
 
 
-def status(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def status(args: argparse.Namespace) -> tuple[Values, str]:
     """What the engine of the store does, and the jobs of the store that run or wait."""
     from engine.resident import client
 
     return _shown(args, client.status(store_of(args)))
 
 
-def start(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def start(args: argparse.Namespace) -> tuple[Values, str]:
     """Have an engine run; its status."""
     from engine.resident import client
 
     return _shown(args, client.start(store_of(args)))
 
 
-def stop(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def stop(args: argparse.Namespace) -> tuple[Values, str]:
     """End the engine. Jobs that wait do so until the next one starts."""
     from engine.resident import client
 

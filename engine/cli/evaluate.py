@@ -48,7 +48,7 @@ def add(commands: Any) -> None:
         dest="most",
     )
     add("--device", default="auto")
-    own: dict[str, list[argparse.Action]] = {}
+    own = {}
     for name, part in parts.items():
         group = parser.add_argument_group(tracks()[name].cuts)
         part.options(group.add_argument)

@@ -92,7 +92,7 @@ def growth_of_words(args: argparse.Namespace, run: Run) -> Growth:
     track, asked = track_of_run(run), run.request
     axis = args.axis or asked["axes"][0]
     axes = tuple(asked["axes"]) if args.all_axes else (axis,)
-    same: dict[str, Any] = {
+    same = {
         "track": track.name,
         "run": run.id,
         "axis": axis,

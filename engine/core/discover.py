@@ -33,7 +33,7 @@ def named(package: str, base: Callable[..., T]) -> dict[str, T]:
 def members(package: ModuleType, base: Callable[..., T]) -> list[T]:
     """One of each kind: a module's `ROWS`, and an instance of each of its concrete classes, beside
     rows only of those that take no arguments."""
-    found: list[T] = []
+    found = []
     for module in modules(package):
         rows, kinds = getattr(module, "ROWS", None), _classes_of(module, base)
         if rows is not None:

@@ -37,12 +37,12 @@ class Fault:
         return f"{self.where}: {self.what} {self.fix}"
 
 
-def said_by(error: BaseException, most: int = 300) -> str:
+def said_by(error: BaseException) -> str:
     """The first line of what a library's error says, without its full stop; its kind where it says
     nothing. A codec's words become ours."""
     if isinstance(error, UnicodeDecodeError):
         return f"not UTF-8 text from byte {error.start} on"
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:most].rstrip(" .")
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:300].rstrip(" .")
 
 
 class PruneAuditError(Exception):

@@ -39,13 +39,18 @@ def safe_id(text: str, what: str = "run id") -> str:
     return text
 
 
+def make_folder(folder: Path) -> None:
+    """The folder and those above it, where they are not there yet."""
+    folder.mkdir(parents=True, exist_ok=True)
+
+
 def empty_folder(folder: str | Path) -> Path:
     """The folder, made where it is not there. RequestError where something lies in it."""
     folder = Path(folder).expanduser()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise refusal("to", f"{folder} is not an empty folder.", "Choose another folder.")
     with explained(folder, "folder"):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     return folder
 
 
@@ -94,7 +99,7 @@ def write_whole(path: Path, write: Callable[[Path], object], noun: str = "store"
     """Let `write` fill a temporary file beside `path`, flush it to disk, then rename it into
     place."""
     with explained(path.parent, noun):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=UNFINISHED, dir=path.parent)
         temporary = Path(name)
         try:
@@ -146,7 +151,7 @@ def write_json(path: Path, value: Any) -> None:
 def folder_whole(target: Path) -> Iterator[Path]:
     """A temporary folder that becomes `target` when the block ends well, and vanishes otherwise."""
     with explained(target.parent):
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         temporary = Path(
             tempfile.mkdtemp(prefix=f".{target.name}.", suffix=UNFINISHED, dir=target.parent)
         )

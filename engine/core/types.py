@@ -39,10 +39,10 @@ a file or folder, None for the embedded one. source: a name or a path. product: 
 several lists. settings: of one method.
 pairs: NAME=VALUE. changes: things by name, each with its settings."""
 
-READINGS: tuple[str, ...] = ("group_means", "subgroup_mean_of_means", "paired_prompts")
-ABLATIONS: tuple[str, ...] = ("zero", "mean")
-SPANS: tuple[str, ...] = ("continuation", "prompt+continuation", "prompt")
-AXES: tuple[str, ...] = (
+READINGS = ("group_means", "subgroup_mean_of_means", "paired_prompts")
+ABLATIONS = ("zero", "mean")
+SPANS = ("continuation", "prompt+continuation", "prompt")
+AXES = (
     "gender_and_sex",
     "race_ethnicity",
     "religion",

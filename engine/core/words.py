@@ -37,7 +37,7 @@ class Word:
     caveat: str = ""
 
 
-AXES: dict[str, str] = {
+AXES = {
     "gender_and_sex": "gender and sex",
     "race_ethnicity": "race and ethnicity",
     "religion": "religion",
@@ -46,7 +46,7 @@ AXES: dict[str, str] = {
 }
 
 
-METHODS: dict[str, Word] = {
+METHODS = {
     "dense": Word("dense model", "The model as it is, nothing cut."),
     "by hand": Word(
         "by hand",
@@ -62,7 +62,7 @@ its own."""
 
 ABOVE_ZERO = "It is above zero even when groups do not differ, so read it with its null band."
 
-METRICS: dict[str, Word] = {
+METRICS = {
     "auc": Word(
         "AUC",
         "ROC-AUC: how often an image or text of one class is ranked above one of the other. 1 is "
@@ -131,7 +131,7 @@ METRICS: dict[str, Word] = {
 }
 
 
-PAGES: dict[str, str] = {
+PAGES = {
     "summary": "If we cut these heads, who pays, and how sure are we?",
     "reliability": "Would the head scores come out again?",
     "trade_off": "What does less bias cost in perplexity?",
@@ -146,7 +146,7 @@ PAGES: dict[str, str] = {
 }
 
 
-SETTINGS: dict[str, str] = {
+SETTINGS = {
     "track": "kind of audit",
     "max images": "images per split at most",
     "size": "side of the images in pixels",
@@ -161,7 +161,7 @@ SETTINGS: dict[str, str] = {
 }
 """Settings of requests and methods whose own name says too little, with blanks for underscores."""
 
-TERMS: dict[str, str] = {
+TERMS = {
     "null band": (
         "Where a value would lie by chance if subgroups did not differ. Inside it, it may be"
         " chance."
@@ -225,8 +225,7 @@ def gathered(name: str) -> Mapping[str, Any]:
 def terms(track: str = "") -> Mapping[str, str]:
     """Words that are explained where one points at them, those of the track before those that all
     share."""
-    own = next((one for one in _vocabularies() if one.__name__.split(".")[-2] == track), None)
-    return {**TERMS, **getattr(own, "TERMS", {})}
+    return {**TERMS, **of_track(track, "TERMS")}
 
 
 def of_track(track: str, name: str) -> Mapping[str, Any]:

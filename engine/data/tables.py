@@ -360,8 +360,8 @@ def read_json(path: Path) -> Values:
 def read_json_lines(path: Path) -> tuple[list[tuple[int, dict[str, Any]]], list[Fault]]:
     """Objects with the number of their line, from 1, and a fault for each line that is none. Raises
     RequestError where the file cannot be read at all."""
-    found: list[tuple[int, dict[str, Any]]] = []
-    faults: list[Fault] = []
+    found = []
+    faults = []
     for number, line in enumerate(text_of(path).split("\n"), 1):
         if not line.strip():
             continue

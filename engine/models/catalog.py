@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from engine.core.errors import StoreError
-from engine.core.files import ASSETS
+from engine.core.files import ASSETS, make_folder
 from engine.models.config_file import config_or_nothing, named_architecture
 from engine.models.notes import has_encoder, is_built_on
 from engine.store.sealed import read_document, write_document
@@ -121,7 +121,7 @@ def remember(name: str, revision: str | None = None) -> None:
     kept.insert(0, {"name": name, "revision": revision})
     path = _recent_file()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         write_document(path, {"models": kept[:_KEPT]}, SCHEMA)
     except (OSError, StoreError):
         return

@@ -157,7 +157,7 @@ def _sample(
     leads = np.full((len(begun), decoding.max_new_tokens), near, np.float32)
     ends = torch.tensor(sorted(lm.ends), dtype=torch.int64, device=lm.device)
     out = [list(new) for new in begun.drawn]
-    past: Any = None
+    past = None
     done, most = 0, max(1, decoding.max_new_tokens - min(map(len, begun.drawn), default=0))
     batch(read)
     while True:

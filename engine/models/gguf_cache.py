@@ -232,7 +232,7 @@ def _with_tokenizer(file: Gguf, beside: Sequence[Path], target: Path) -> None:
         if not beside:
             with _silent():
                 # said, for it is written down and counts for a run's id
-                local: dict[str, Any] = {"gguf_file": file.path.name, "local_files_only": True}
+                local = {"gguf_file": file.path.name, "local_files_only": True}
                 rebuilt = AutoTokenizer.from_pretrained(file.path.parent, **local)
             rebuilt.save_pretrained(target)
             known_of_class = _without_tokens_beyond(target / "tokenizer.json", len(file.tokens))

@@ -22,7 +22,7 @@ from engine.models.config_file import CONFIG, LARGEST, named_architecture, said_
 from engine.models.file_fields import refusals, unread
 from engine.models.image_processor import processor_of
 from engine.models.notes import other_weights
-from engine.models.state_dicts import State, fitting_architectures, plain_state, read_state
+from engine.models.state_dicts import Read, State, fitting_architectures, plain_state, read_state
 from engine.models.vision import architecture_for, architectures, is_known
 from engine.models.vision.hub_folders import families, made_known
 from engine.models.weights import SINGLE, weights_in
@@ -79,7 +79,7 @@ def resolve(name: str, weights: str | None) -> tuple[Source, list[Fault]]:
     return Source(place.stem, "", place, place), faults
 
 
-def weights_of(source: Source) -> tuple[State, list[Fault], tuple[str, ...]]:
+def weights_of(source: Source) -> Read:
     """The tensors, {} where there are none to be had, faults, and notes on what is not read.
     Downloads only where `published`."""
     if source.is_hub and source.place and source.arch:
@@ -167,7 +167,7 @@ def _folder(folder: Path) -> tuple[Source, list[Fault]]:
     return Source(folder.absolute().name, own, folder, file, card=card), faults
 
 
-def _card(folder: Path) -> tuple[dict[str, Any], list[Fault]]:
+def _card(folder: Path) -> tuple[Values, list[Fault]]:
     """model.json, values of the right kinds only, and a fault for each other one."""
     where = f"{folder.name}/{CARD}"
     if not (folder / CARD).is_file():
@@ -259,7 +259,7 @@ PREPROCESSOR, PROCESSOR = "preprocessor_config.json", "processor_config.json"
 _AGAIN = "Download or copy the folder again."
 
 
-def _hub_card(folder: Path) -> tuple[str, dict[str, Any], list[Fault]]:
+def _hub_card(folder: Path) -> tuple[str, Values, list[Fault]]:
     """The architecture's name ("" where it cannot be used), what model.json would say, and all
     faults."""
     config, faults = _object(folder / CONFIG)
@@ -305,7 +305,7 @@ def _not_of_transformers(where: str, config: Values) -> Fault | None:
     return Fault(where, what, f"Known families: {', '.join(sorted(known))}.")
 
 
-def _images(folder: Path, arch: str, family: str) -> tuple[dict[str, Any], list[Fault]]:
+def _images(folder: Path, arch: str, family: str) -> tuple[Values, list[Fault]]:
     """What the processor beside the weights says of images, if there is one, as a card has it."""
     file, said, faults = _processor_file(folder)
     if not said or faults:
@@ -325,7 +325,7 @@ def _images(folder: Path, arch: str, family: str) -> tuple[dict[str, Any], list[
     return {**card, "size": found.side, "processor": found, "notes": notes}, []
 
 
-def _processor_file(folder: Path) -> tuple[str, dict[str, Any], list[Fault]]:
+def _processor_file(folder: Path) -> tuple[str, Values, list[Fault]]:
     """The file that says how images are prepared, and what it says, {} where there is none. As
     transformers does it looks into a processor's own file first."""
     if (folder / PROCESSOR).is_file():
@@ -337,14 +337,12 @@ def _processor_file(folder: Path) -> tuple[str, dict[str, Any], list[Fault]]:
     return PREPROCESSOR, *_object(folder / PREPROCESSOR)
 
 
-def _hub_weights(
-    folder: Path, arch: str, n_classes: int
-) -> tuple[State, list[Fault], tuple[str, ...]]:
+def _hub_weights(folder: Path, arch: str, n_classes: int) -> Read:
     """The tensors under the names of transformers' class, faults, and a note on files of weights
     that are not read. Safetensors only; headers and numbers are checked first."""
     files, shapes, faults = weights_in(folder)
     architecture = architecture_for(arch)
-    shape: Any = architecture.build(arch, n_classes)
+    shape = architecture.build(arch, n_classes)
     head = f"{architecture.classifier(shape)}.weight"
     own, rows = shape.state_dict()[head].shape[0], shapes.get(head, [n_classes])[0]
     if not faults and own == n_classes != rows:
@@ -366,9 +364,7 @@ def _hub_weights(
     return *plain_state(folder.name, model.state_dict()), notes
 
 
-def _object(
-    path: Path, largest: int = LARGEST, fix: str = _AGAIN
-) -> tuple[dict[str, Any], list[Fault]]:
+def _object(path: Path, largest: int = LARGEST, fix: str = _AGAIN) -> tuple[Values, list[Fault]]:
     """A document of JSON, or what is wrong with it."""
     try:
         return read_object(path, largest, fix, finite=False), []

@@ -19,7 +19,7 @@ import numpy as np
 
 from engine.core.errors import PruneAuditError, RequestError, refusal, unknown
 from engine.core.files import sha256_of
-from engine.core.types import Hooks
+from engine.core.types import Hooks, Values
 from engine.models import catalog, runtime
 from engine.models.notes import is_built_on, put_together
 from engine.store.user_json import Form, read_user_json
@@ -95,7 +95,7 @@ def find(folder: Path, label: str) -> Found:
     faults += more + tokenizer_missing(folder)
     where = f"judge {folder}"
     said, wrong = said_outputs(config_or_nothing(folder), where)
-    labels: list[str] = []
+    labels = []
     if config is not None:
         labels = list(said.labels or (config.id2label[at] for at in sorted(config.id2label)))
     if len(set(labels)) < len(labels):
@@ -378,7 +378,7 @@ def load_judge(
     """The judge, ready to score. Hub names need the network once; everything else works offline."""
     info = inspect_judge(name_or_folder, sha256, label)
     if info.label and info.folder is not None:
-        model: Any = ClassifierJudge(find(info.folder, info.label))
+        model = ClassifierJudge(find(info.folder, info.label))
     elif info.folder is not None:
         model = load_detoxify_checkpoint(info.folder)
     else:
@@ -486,7 +486,7 @@ def _pinned(folder: Path) -> Path:
     return checkpoint
 
 
-def _plain(checkpoint: Path) -> dict[str, Any]:
+def _plain(checkpoint: Path) -> Values:
     try:
         return torch.load(checkpoint, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises many kinds for damaged or executable pickles

@@ -216,9 +216,7 @@ def fresh_classifier(
 
 
 @lru_cache(maxsize=8)
-def fresh_info(
-    arch: str, classes: Classes, size: int | None = None, seed: int = 0
-) -> ClassifierInfo:
+def fresh_info(arch: str, classes: Classes, size: int | None, seed: int) -> ClassifierInfo:
     """What a new classifier will be; its hash is that of its random weights."""
     new = fresh_classifier(arch, classes, size, seed, device="cpu")
     return ClassifierInfo(place=None, n_parameters=new.n_parameters, **_shared(new))

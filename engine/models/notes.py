@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.core.errors import refusal
-from engine.core.files import folder_whole, sha256_of
+from engine.core.files import folder_whole, make_folder, sha256_of
 from engine.core.types import Values, digest_of
 from engine.models.config_file import CONFIG, GENERATION, config_or_nothing
 from engine.models.file_fields import unread
@@ -275,7 +275,7 @@ def _write(folder: Path, encoder: Path, pin: Values, place: Path) -> None:
         "id2label": labels,
         "label2id": {name: at for at, name in labels.items()},
     }
-    place.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(place.parent)
     with folder_whole(place) as fresh:
         save_file(whole, fresh / "model.safetensors", metadata={"format": "pt"})
         (fresh / "config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")

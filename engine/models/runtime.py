@@ -35,7 +35,7 @@ FIXED_THREADS = 1
 """With how many threads a CPU trains, whatever the machine has. Embedded audits were computed with
 one."""
 
-DTYPES: dict[str, torch.dtype] = {
+DTYPES = {
     "float32": torch.float32,
     "float64": torch.float64,
     "bfloat16": torch.bfloat16,
@@ -78,7 +78,7 @@ def _guard_torchvision() -> bool:
 _guard_torchvision()
 
 
-def pick_device(device: str = "auto") -> torch.device:
+def pick_device(device: str) -> torch.device:
     """A usable device from "auto", "cpu", "cuda", "cuda:1" or "mps". RequestError for one that is
     not there."""
     name = str(device)

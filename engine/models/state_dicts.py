@@ -26,6 +26,8 @@ from engine.models.vision import architecture_for, architectures
 from engine.models.weights import read_header
 
 State = dict[str, Tensor]
+Read = tuple[State, list[Fault], tuple[str, ...]]
+"""Weights of a file, what is wrong with them, and notes."""
 
 COUNTER = "num_batches_tracked"
 """Ends the name of batch norm's step counters. They change no number and old files lack them: not
@@ -100,7 +102,7 @@ def state_hash(state: Mapping[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def read_state(path: Path) -> tuple[State, list[Fault], tuple[str, ...]]:
+def read_state(path: Path) -> Read:
     """The tensors of a .safetensors file, or of a torch file read without running code; what is
     wrong with it; a note on what else it holds.
 
@@ -123,7 +125,7 @@ def read_state(path: Path) -> tuple[State, list[Fault], tuple[str, ...]]:
     return {}, [Fault(str(path), what, fix)], ()
 
 
-def _found_in(path: Path, found: Any) -> tuple[State, list[Fault], tuple[str, ...]]:
+def _found_in(path: Path, found: Any) -> Read:
     """The tensors of what was read from a file: of the one model that it holds."""
     if isinstance(found, Fault):
         return {}, [found], ()
@@ -299,7 +301,7 @@ def _not_one(where: str, found: list[tuple[str, ...]]) -> Fault:
 
 def _unused(where: str, found: Any, keys: tuple[str, ...]) -> tuple[str, ...]:
     """A note on what lies beside the tensors that the keys lead to."""
-    others: list[str] = []
+    others = []
     for depth, key in enumerate(keys):
         others += [".".join((*keys[:depth], str(one))) for one in found if one != key]
         found = found[key]

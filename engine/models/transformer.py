@@ -115,7 +115,7 @@ def by_gate(row: torch.Tensor, width: int) -> Callable[..., tuple[torch.Tensor, 
 
 
 def keeping_calls(
-    blocks: Iterable[torch.nn.Module], calls: dict[int, tuple[Any, tuple[Any, ...], dict[str, Any]]]
+    blocks: Iterable[torch.nn.Module], calls: dict[int, tuple[Any, tuple[Any, ...], Values]]
 ) -> Iterator[Any]:
     """Hooks, to be `attached`, that put into `calls` what each block is called with: hidden states,
     and the other arguments as `again` takes them."""

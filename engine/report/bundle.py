@@ -16,7 +16,7 @@ import pandas as pd
 from engine.audit.tracks import track_of_run
 from engine.audit.verification import refuse_unsound
 from engine.core.errors import RequestError, refusal, unknown
-from engine.core.files import explained
+from engine.core.files import explained, make_folder
 from engine.core.text import cell, harmless, json_text, visible
 from engine.core.types import Hooks, Values, digest_of
 from engine.report.charts import lookup
@@ -108,7 +108,7 @@ def writers_of(run: Run) -> dict[str, Writer]:
 def _staged(order: Order, to: Path, writers: Sequence[Writer]) -> list[Path]:
     """Write everything into a folder beside the target first, then move it file by file."""
     with explained(to.parent, "folder"):
-        to.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(to.parent)
         stage = Path(tempfile.mkdtemp(prefix=".export-", dir=to.parent))
     try:
         with explained(to, "folder"):
@@ -121,7 +121,7 @@ def _staged(order: Order, to: Path, writers: Sequence[Writer]) -> list[Path]:
 
 
 def _move(source: Path, target: Path) -> Path:
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     source.chmod(0o644)
     return source.replace(target)
 
@@ -245,7 +245,7 @@ def write_tables(run: Run, folder: Path, show_offensive: bool = False) -> list[P
     In the CSV files a text that a spreadsheet would run as a formula gets a leading apostrophe.
     Bytes (pictures, weights) are in the parquet file; CSV and JSON say how many there are.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     written = [folder / "run.json"]
     written[0].write_text(
         json_text(run.meta, indent=2, sort_keys=True, allow_nan=True) + "\n", encoding="utf-8"

@@ -22,7 +22,7 @@ from plotly.io.json import to_json_plotly
 from plotly.offline import get_plotlyjs
 
 from engine.core.errors import PruneAuditError
-from engine.core.files import EVERY
+from engine.core.files import EVERY, make_folder
 from engine.core.text import visible
 from engine.core.types import Event, Hooks, digest_of
 from engine.report.charts.panel import CONFIG, Panel
@@ -120,7 +120,7 @@ def write_figures(
     """Every panel with a chart as HTML (sharing one plotly.min.js), SVG and PNG; without a browser
     a note says so. Charts are drawn while the next panels are made; `expected`: how many panels the
     hooks are told of. PruneAuditError where a chart cannot be drawn."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     (folder / PLOTLY).write_text(get_plotlyjs(), "utf-8")
     made, draw, under_way = 0, None, dict[Path, Drawn]()
 

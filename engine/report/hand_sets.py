@@ -172,16 +172,14 @@ def told_of(
 
 def classifier_rows(
     run: Run, growth: Growth, name: str, split: str, ahead: Ahead | None
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Values]:
     """A set of a classifier's units on the axes that were asked for: all items, the gaps, accuracy
     of every group."""
     for axis in growth.axes:
         yield from _rows(run, name, axis, split, ahead)
 
 
-def _rows(
-    run: Run, name: str, axis: str, split: str, ahead: Ahead | None
-) -> Iterator[dict[str, Any]]:
+def _rows(run: Run, name: str, axis: str, split: str, ahead: Ahead | None) -> Iterator[Values]:
     table = lookup.frame(run, "variants").set_index("variant")
     same = {"variant": name, "n_cut": int(table.loc[name, "n_cut"]), "axis": axis}
     for metric, of in (("accuracy", ""), ("accuracy_gap", axis), ("auc", ""), ("auc_gap", axis)):

@@ -74,7 +74,7 @@ def class_lines(answer: Values) -> list[str]:
 # what is said back.
 
 
-OPTIONS: dict[str, dict[str, Any]] = {
+OPTIONS = {
     "--image": {
         "metavar": "FILE_OR_ID",
         "help": "a PNG or JPEG, or the id of a picture that the audit kept",

@@ -99,7 +99,7 @@ def theme(dark: bool) -> Theme:
     return DARK if dark else LIGHT
 
 
-def style_of(method: str, looks: Mapping[str, Look], dark: bool = False) -> Style:
+def style_of(method: str, looks: Mapping[str, Look], dark: bool) -> Style:
     """A method keeps its look in every chart of its track, by name in `looks`; symbols, so that
     colour is never the only difference. One without a look of its own gets a spare, the same each
     time."""
@@ -117,7 +117,7 @@ def pair_style(
     separator: str,
     looks: Mapping[str, Look],
     seconds: Mapping[str, tuple[str, str]],
-    dark: bool = False,
+    dark: bool,
 ) -> Style:
     """Two things that make one arm, "taylor+pw". The colour is the first's; the second, by
     `seconds`, ends its symbol ("-open") or has one of its own ("cross"), and dashes its lines.
@@ -135,12 +135,12 @@ def quiet(style: Style, dark: bool = False) -> Style:
     return replace(style, colour=theme(dark).quiet)
 
 
-def series_styles(dark: bool = False) -> tuple[Style, ...]:
+def series_styles(dark: bool) -> tuple[Style, ...]:
     """Colour and symbol of things without a method, such as groups, in order; told apart by
     colour-blind eyes."""
     return tuple(Style(bright if dark else light, symbol) for light, bright, symbol in _SERIES)
 
 
-def series_colours(dark: bool = False) -> tuple[str, ...]:
+def series_colours(dark: bool) -> tuple[str, ...]:
     """Colours for things without one of their own, in order; told apart by colour-blind eyes."""
     return tuple(series_styles(dark)[place].colour for place in (0, 1, 2, 3, 5))

@@ -26,7 +26,7 @@ SAME = 1e-9
 """A value and the end of a band that differ by no more are equal but for the order of additions."""
 
 
-def no_interval(few: str = "prompts") -> str:
+def no_interval(few: str) -> str:
     """Why there is none; `few` is what there are too few of."""
     return f"no interval: too few {few}"
 
@@ -156,7 +156,7 @@ def _wider(among: int) -> float:
     return float(np.divide(*stdtrit(10, ends)))
 
 
-def smallest_seen(row: Values, among: int = 1) -> float:
+def smallest_seen(row: Values, among: int) -> float:
     """The smallest change that `direction` would have seen in four of five repeats; NaN without an
     interval."""
     return half_width(row) * (_wider(among) + 0.84 / 1.96)

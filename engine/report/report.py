@@ -209,7 +209,7 @@ def _dark(choice: Choice) -> Choice:
     return replace(choice, dark=True)
 
 
-def document(title: str, body: str, figures: dict[str, Any]) -> str:
+def document(title: str, body: str, figures: Values) -> str:
     """One HTML document that opens offline. body: HTML, escaped; figures: by id, as `panels_html`
     leaves them."""
     data = json.dumps(harmless({"figures": figures, "config": CONFIG}), allow_nan=False).replace(

@@ -81,13 +81,13 @@ def start_takes(store: Store | None = None) -> float:
     return 0.0
 
 
-def start(store: Store) -> dict[str, Any]:
+def start(store: Store) -> Values:
     """Have an engine run for the store; its status."""
     _connected(store, place_of(store), Hooks()).close()
     return status(store)
 
 
-def status(store: Store) -> dict[str, Any]:
+def status(store: Store) -> Values:
     """What the store's engine is and does; only {"running": False, …} where there is none. Starts
     nothing."""
     wire = place_of(store).dialled()
@@ -142,7 +142,7 @@ def _said(wire: Wire, message: Values, kind: str, keep: bool = False) -> dict[st
 def _connected(store: Store, place: Place, hooks: Hooks) -> Wire:
     """A connection to an engine that runs the code on disk, started where there is none."""
     until = time.monotonic() + START
-    process: subprocess.Popen | None = None
+    process = None
     while True:
         hooks.check()
         wire = place.dialled()

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 from engine.audit import jobs
-from engine.audit.turn import device_named
 from engine.core.errors import Cancelled, PruneAuditError
-from engine.core.files import taken
+from engine.core.files import make_folder, taken
 from engine.core.types import Values
 from engine.resident.wire import Closed
 from engine.store.runs import Store
@@ -170,7 +169,7 @@ class JobLine:
     """The line of one store's jobs. `device_of` says what a request's word for a device means
     here."""
 
-    def __init__(self, store: Store, device_of: Callable[[str], str] = device_named) -> None:
+    def __init__(self, store: Store, device_of: Callable[[str], str]) -> None:
         self.store, self.device_of = store, device_of
         self.busy = False
         """Whether a job ran or waited at the last look."""
@@ -185,7 +184,7 @@ class JobLine:
         """Take over the store's line; from now on submitted jobs wait here. False where that is
         impossible: another engine has it, or the store cannot be written."""
         with contextlib.suppress(OSError):
-            self.store.jobs_folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.store.jobs_folder)
         return self._has_line()
 
     def work(self, ended: threading.Event) -> None:

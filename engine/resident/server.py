@@ -110,7 +110,7 @@ class Server:
         self._again = again
         self._ended.set()
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Values:
         """What this engine is and does, JSON-able."""
         return {
             "running": True,
@@ -171,7 +171,7 @@ class Server:
         """One connection, in a thread of its own: at most one question, and what becomes of it."""
         wire = Wire(connection, sends=TOLD, takes=ASKED)
         self._connections.add(wire)
-        question: Question | None = None
+        question = None
         try:
             if not wire.is_of_this_user() or len(self._connections) > MOST:
                 return

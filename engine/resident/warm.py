@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from engine.core import memory
+from engine.core.types import Values
 
 T = TypeVar("T")
 
@@ -111,7 +112,7 @@ class Warm:
         with self._lock:
             return list(self._kept)
 
-    def listed(self) -> list[dict[str, Any]]:
+    def listed(self) -> list[Values]:
         """What is kept, the most recently used first: name, device ("" where it has none), bytes,
         since when (seconds of the epoch), and how often a question found it loaded."""
         with self._lock:

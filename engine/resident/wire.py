@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 
 from engine.audit.session import source_digest
 from engine.core.errors import Fault, PruneAuditError, RequestError, refusal
-from engine.core.files import PROJECT, explained
+from engine.core.files import PROJECT, explained, make_folder
 from engine.core.types import Values, digest_of
 from engine.store.runs import Store
 
@@ -216,7 +216,7 @@ def opened_log(log: Path) -> BinaryIO:
     """The log, to write at its end; only its owner can read it: it may name files and quote what
     was asked."""
     with explained(log.parent):
-        log.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(log.parent)
         return os.fdopen(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab")
 
 

@@ -20,9 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.special import nctdtrinc, stdtr, stdtrit
+
+unwarned = partial(np.errstate, divide="ignore", invalid="ignore")
+"""Around quotients whose divisor may be 0: what they become is looked at afterwards."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +73,7 @@ class Covariance:
             freedom = np.where(nested < shared, self.shared_freedom, freedom)
             nested = np.maximum(nested, shared)
         total = nested.sum(axis=1) + more
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with unwarned():
             squared = np.where(nested > 0, nested**2 / freedom, 0.0).sum(axis=1)
             squared = squared + np.where(more > 0, more**2 / self._crossed_freedom(contrast), 0.0)
             return total, np.where(squared > 0, np.maximum(total**2 / squared, 1.0), np.inf)
@@ -95,7 +99,7 @@ class Clustered:
         which reaches beyond its stratum; crossed [rows]: codes of clusters that do, or None."""
         total = np.bincount(stratum, weight)
         self.stratum, self.strata = stratum, len(total)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with unwarned():
             self.share = weight / total[stratum]
         self._nested, self._crossed = _codes(nested), None if crossed is None else _codes(crossed)
         both = (
@@ -136,7 +140,7 @@ class Clustered:
             np.einsum("gkc,glc->ckl", sums[home == at], sums[home == at])
             for at in range(self.strata)
         ]
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with unwarned():
             spread = np.stack(found, axis=1) / (1 - even)[:, None, None]
             return np.where((even < 1)[:, None, None], spread, 0.0), 1 / even
 
@@ -150,7 +154,7 @@ class Clustered:
         sums = _sums(cells, moves, count * self.strata).reshape(
             count, self.strata, *moves.shape[1:]
         )
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with unwarned():
             sums = np.where(even[:, None, None] < 1, sums / np.sqrt(1 - even)[:, None, None], 0.0)
         flat = sums.transpose(3, 0, 2, 1).reshape(moves.shape[2], count, -1)
         return flat.swapaxes(1, 2) @ flat, spread
@@ -234,7 +238,7 @@ class Student:
         return self.p if self.null is None else self._p(np.minimum(self.error, self.null))
 
     def _p(self, error: np.ndarray) -> np.ndarray:
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with unwarned():
             p = 2 * stdtr(self.freedom, -np.abs(self.value) / error)
         return np.where((error == 0) & (self.value == 0), 1.0, p)
 

@@ -24,7 +24,7 @@ from functools import cache
 import numpy as np
 from scipy.special import expit, gammaincinv, logit, ndtr, ndtri, stdtr, stdtrit
 
-from engine.stats.clustered import MISSED
+from engine.stats.clustered import MISSED, unwarned
 from engine.stats.resampling import MIN_FINITE
 
 # Several trials measured on the same images: intervals that count both, and differences between
@@ -140,7 +140,7 @@ def difference(one: Trials, other: Trials) -> Estimate:
             one.values.mean(axis=0) - other.values.mean(axis=0),
             _multi_reader_spread([one, other]),
         )
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with unwarned():
         p = 2 * stdtr(spread.freedom, -np.abs(value) / spread.error)
     found = Estimate(
         value, value - spread.half, value + spread.half, np.where(spread.error == 0, 1.0, p)
@@ -156,7 +156,7 @@ def _from_levels(found: Estimate, stuck: np.ndarray, one: Estimate, other: Estim
     """The estimate with intervals made of those of the two levels where `stuck` [cells] bool."""
     below = np.hypot(one.value - one.low, other.high - other.value)
     above = np.hypot(one.high - one.value, other.value - other.low)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with unwarned():
         p = 2 * ndtr(-Z * np.abs(found.value) / np.where(found.value > 0, below, above))
     return Estimate(
         found.value,
@@ -185,7 +185,7 @@ def _multi_reader_spread(arms: Sequence[Trials]) -> _Spread:
         between += trial
         squared += trial**2 / (count - 1)
     total = np.maximum(images, np.maximum(common, 0.0) + between)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with unwarned():
         freedom = np.where(squared > 0, total**2 / squared, np.inf)
     return _Spread(np.sqrt(total), freedom)
 
@@ -196,7 +196,7 @@ def _variance(draws: np.ndarray, known: np.ndarray) -> np.ndarray:
     if known.all():
         return draws.var(axis=0, ddof=1)
     count = known.sum(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with unwarned():
         mean = np.where(known, draws, 0.0).sum(axis=0) / count
         spread = (np.where(known, draws - mean, 0.0) ** 2).sum(axis=0) / (count - 1)
     return np.where(count >= max(2, MIN_FINITE * len(draws)), spread, np.nan)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from engine.core.errors import RequestError, unknown
 from engine.core.types import exact_count, rng
-from engine.stats.clustered import TAILS
+from engine.stats.clustered import TAILS, unwarned
 from engine.stats.resampling import counts
 
 DRAWS = 1000
@@ -79,7 +79,7 @@ def icc_c1_bootstrap(ratings: ArrayLike, draws: int = DRAWS) -> tuple[float, flo
     )
     between = seeds * (counts @ means**2 - units * grand**2) / (units - 1)
     below = between + (seeds - 1) * error
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with unwarned():
         values = np.where(below > 0, (between - error) / below, np.nan)
     if np.isnan(values).all():
         return math.nan, math.nan
@@ -123,16 +123,17 @@ def spearman_brown(icc: float, k: float) -> float:
     return k * icc / (1 + (k - 1) * icc) if icc > 0 else 0.0
 
 
-def repeats_needed(icc: float, target: float = 0.8) -> int | None:
-    """Seeds to average until the reliability reaches `target`; None when no number does (icc <= 0
+RELIABLE = 0.8
+
+
+def repeats_needed(icc: float) -> int | None:
+    """Seeds to average until the reliability reaches RELIABLE; None when no number does (icc <= 0
     or NaN)."""
-    if not 0 < target < 1:
-        raise ValueError(f"a target reliability lies between 0 and 1, not {target}")
     if not icc > 0:
         return None
     if icc >= 1:
         return 1
-    return max(1, math.ceil(target * (1 - icc) / (icc * (1 - target)) - 1e-9))
+    return max(1, math.ceil(RELIABLE * (1 - icc) / (icc * (1 - RELIABLE)) - 1e-9))
 
 
 def set_overlap(sets: Sequence[Sequence[int]], n_units: int) -> SetOverlap:
@@ -234,7 +235,7 @@ def repeats_of(by_seed: ArrayLike, share: float = 0.2) -> Repeats:
         _of_mean(low, seeds),
         _of_mean(high, seeds),
         icc_of_ranks(table),
-        repeats_needed(icc, 0.8),
+        repeats_needed(icc),
         set_overlap(sets, units),
         units,
         seeds,
@@ -307,7 +308,7 @@ def correlation_interval(pair: np.ndarray) -> tuple[float, float]:
     x, y = (pair - pair.mean(axis=0)).T
     drawn = counts(rng("correlation"), DRAWS, len(x)) / len(x)
     a, b, aa, bb, ab = (drawn @ np.stack([x, y, x * x, y * y, x * y], axis=1)).T
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with unwarned():
         found = (ab - a * b) / np.sqrt((aa - a * a) * (bb - b * b))
     low, high = np.nanquantile(found, TAILS)
     return float(low), float(high)
@@ -466,7 +467,7 @@ def _best(
     values, vectors: of the kernel of the sets; turned: its changes in the basis of the vectors,
     [sets]; near: as `_near` finds them.
     """
-    best: tuple[float, float, np.ndarray, np.ndarray, np.ndarray] | None = None
+    best = None
     for shrinkage in SHRINKAGE:
         inverse = 1 / (values + shrinkage)
         diagonal = vectors**2 @ inverse

@@ -82,7 +82,7 @@ def weighted(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def interval_of(
-    value: float, replicates: np.ndarray, n: int, floor: float = -np.inf, ceiling: float = np.inf
+    value: float, replicates: np.ndarray, n: int, floor: float, ceiling: float = np.inf
 ) -> Interval:
     """Interval from replicates [n_boot] re-centred at the value; NaN ends when too few replicates
     are defined.

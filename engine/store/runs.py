@@ -27,6 +27,7 @@ from engine.core.files import (
     folder_whole,
     is_special,
     locked,
+    make_folder,
     probe,
     safe_id,
     sha256_of,
@@ -178,7 +179,7 @@ def pack(arrays: Mapping[str, np.ndarray], plain: Values | None = None) -> pd.Da
 
     One row per array: name, dtype, shape (JSON), data (bytes, C order); `plain` is JSON in a row
     of its own."""
-    rows: list[tuple[str, str, str, bytes]] = []
+    rows = []
     for name, given in arrays.items():
         array = np.asarray(given, order="C")
         rows.append((name, array.dtype.str, json.dumps(list(array.shape)), array.tobytes()))
@@ -188,7 +189,7 @@ def pack(arrays: Mapping[str, np.ndarray], plain: Values | None = None) -> pd.Da
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def unpack(table: pd.DataFrame) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def unpack(table: pd.DataFrame) -> tuple[dict[str, np.ndarray], Values]:
     """The inverse of `pack`: (arrays by name with their own shape and dtype, plain values). Arrays
     are copies."""
     arrays, plain = {}, {}
@@ -608,8 +609,8 @@ class Store:
         return self._read()[1]
 
     def _read(self) -> tuple[list[RunSummary], dict[str, str]]:
-        found: list[RunSummary] = []
-        damaged: dict[str, str] = {}
+        found = []
+        damaged = {}
         for run_id in self.ids():
             try:
                 found.append(
@@ -634,7 +635,7 @@ class Store:
         meanwhile."""
         folder = self.root / "locks"
         with explained(folder):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             (folder / safe_id(run_id)).touch()
         with locked(folder / run_id, check):
             yield
@@ -684,7 +685,7 @@ class Store:
             if not kept:
                 path.unlink(missing_ok=True)
                 return ""
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
         write_document(path, {"run": run_id, "title": kept}, TITLE_SCHEMA)
         return kept
 
@@ -692,7 +693,7 @@ class Store:
         """Count a run, wherever it lies, among a person's favourites, or no longer."""
         path = self.root / FAVOURITES / safe_id(run_id)
         with explained(self.root):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             if wanted:
                 path.touch()
             else:
@@ -716,7 +717,7 @@ class Store:
         run, target = self.open(run_id), self.root / "trash" / safe_id(run_id)
         summary = _readable(run)
         with explained(self.root):
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(target.parent)
             if target.exists():
                 shutil.rmtree(target)  # the same audit, deleted before
             run.path.rename(target)
@@ -734,7 +735,7 @@ class Store:
             fix = "It was computed anew since it was deleted."
             raise refusal("run", f"{run_id!r} is there again.", fix)
         with explained(self.root):
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(target.parent)
             source.rename(target)
         return self.open(run_id)
 
@@ -752,7 +753,7 @@ class Store:
         """
         with explained(self.root):
             if create:
-                self.root.mkdir(parents=True, exist_ok=True)
+                make_folder(self.root)
             probe(self.root)
 
 
@@ -766,7 +767,7 @@ def write_meta(folder: Path, meta: Values, shards: Mapping[str, str]) -> None:
 
 def _fault(meta: Values) -> str:
     """What a run.json must hold for a list of runs and is not there; "" where all is."""
-    kinds: dict[str, tuple[str, type | tuple[type, ...]]] = {
+    kinds = {
         "title": ("words", str),
         "created": ("a time", str),
         "model": ("fields", dict),

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 from engine.core.errors import StoreError
 from engine.core.files import is_special, write_json, write_whole
@@ -61,7 +60,7 @@ def write_document(path: Path, value: Values, schema: int) -> None:
     write_json(path, {**document, SEAL: seal_of(document)})
 
 
-def read_document(path: Path, what: str, schema: int) -> dict[str, Any]:
+def read_document(path: Path, what: str, schema: int) -> Values:
     """The object that was written, without its seal.
 
     NewerError for a later schema; DamagedError for what is no such document, or not the one that

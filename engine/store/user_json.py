@@ -73,7 +73,7 @@ def read_object(path: str | Path, largest: int, fix: str, finite: bool = True) -
     return plain
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, Any]]) -> Values:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]

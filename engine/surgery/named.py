@@ -168,7 +168,7 @@ def written_filters(run: Run, units: Sequence[int]) -> str:
         mine = sorted(
             unit - starts[name] for unit in units if starts[name] <= unit < starts[name] + width
         )
-        spans: list[str] = []
+        spans = []
         for _, neighbours in groupby(enumerate(mine), lambda pair: pair[1] - pair[0]):
             row = [unit for _, unit in neighbours]
             spans.append(f"{row[0]}-{row[-1]}" if len(row) > 1 else str(row[0]))

@@ -87,7 +87,7 @@ def dense_classifier(run: Run, base: str | None = None) -> Any:
     return start
 
 
-def answers_agree(run: Run, variant: str, classifier: Any) -> dict[str, Any]:
+def answers_agree(run: Run, variant: str, classifier: Any) -> Values:
     """Answers of the reloaded model against the stored ones, where the images are still there."""
     from engine.audit.tracks import request_from
     from engine.classifiers.images.request import images_of

@@ -314,7 +314,7 @@ class ImagePlan(Plan):
         """Whether the model is new, and fitted before anything is cut."""
         return is_fresh(self.request)
 
-    def spelled_out(self) -> dict[str, Any]:
+    def spelled_out(self) -> Values:
         """The request with every default written out that audits of images share, JSON-able."""
         request = self.request
         train = None if request.train is None else recipe_of(request.train).to_dict()
@@ -367,11 +367,11 @@ def images_of(request: ImagesRequest) -> ImageSet:
     brought = bool(request.changes)
     groups = tuple(part for part in columns_of(request.axes) if not brought or part in known)
     size, prepare = _model_pictures(request)
-    ask = ImageAsk(request.target, groups, size, request.max_images, seed=0, prepare=prepare)
+    ask = ImageAsk(request.target, groups, size, request.max_images, prepare=prepare)
     images = load_images(request.data, ask)
     for change in request.changes:
         settings = {name: value for name, value in change.items() if name != "name"}
-        images = image_changes()[change["name"]].apply(images, seed=0, **settings)
+        images = image_changes()[change["name"]].apply(images, **settings)
     return images if is_fresh(request) else told_apart(images, request)
 
 
@@ -460,7 +460,7 @@ def _fit_faults(request: ImagesRequest, model: Any, images: ImageSet) -> list[Fa
 
 
 def _change_faults(request: ImagesRequest) -> list[Fault]:
-    faults: list[Fault] = []
+    faults = []
     for change in request.changes:
         name = change.get("name")
         if name not in image_changes():

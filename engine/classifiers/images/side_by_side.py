@@ -165,7 +165,7 @@ def grad_cam(classifier: Classifier, pixels: np.ndarray, target: int) -> tuple[n
 def last_fine_layer(model: nn.Module, image: Tensor) -> str:
     """The last module on the trunk, where all paths have met, before one tells fewer than FINE
     places a side apart."""
-    sides: list[tuple[str, int]] = []
+    sides = []
 
     def seen(name: str) -> None:
         def note(_: nn.Module, __: object, out: object) -> None:

@@ -44,6 +44,10 @@ class Item:
     more: Values = field(default_factory=dict)
 
 
+Read = tuple[list[Item], list[Fault], list[str]]
+"""Items, what is wrong with single rows, and notes."""
+
+
 @dataclass(frozen=True)
 class Benchmark:
     """A benchmark that was read and found sound.
@@ -77,9 +81,8 @@ class BenchmarkReader(ABC):
         return False
 
     @abstractmethod
-    def read(self, path: Path) -> tuple[list[Item], list[Fault], list[str]]:
-        """Items, what is wrong with single rows, and notes. Raises RequestError where the file
-        cannot be read."""
+    def read(self, path: Path) -> Read:
+        """RequestError where the file cannot be read."""
 
 
 def row_faults(name: str, items: Sequence[Item], roles: Sequence[str]) -> list[Fault]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.core.errors import Fault, refusal
 from engine.core.types import Values
-from engine.data.benchmarks.base import BenchmarkReader, Item, text_at
+from engine.data.benchmarks.base import BenchmarkReader, Item, Read, text_at
 from engine.data.tables import read_json_lines
 
 FIELDS = (
@@ -39,7 +39,7 @@ class Bbq(BenchmarkReader):
     about = "a .jsonl file of BBQ, or a folder of them"
     roles = ("target", "other", "unknown")
 
-    def read(self, path: Path) -> tuple[list[Item], list[Fault], list[str]]:
+    def read(self, path: Path) -> Read:
         files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
         if not files:
             raise refusal(path.name, "The folder holds no .jsonl file.", f"Name {self.about}.")

@@ -25,7 +25,7 @@ from typing import Any
 from engine.core.errors import Fault, RequestError, refusal, said_by
 from engine.core.text import words
 from engine.core.types import Values, digest_of
-from engine.data.benchmarks.base import MAX_TEXT, BenchmarkReader, Item
+from engine.data.benchmarks.base import MAX_TEXT, BenchmarkReader, Item, Read
 from engine.data.tables import text_of
 
 OTHER = "(another answer)"
@@ -50,7 +50,7 @@ class LmEvalTasks(BenchmarkReader):
     def is_name(self, place: str) -> bool:
         return are_names(place)
 
-    def read(self, path: Path) -> tuple[list[Item], list[Fault], list[str]]:
+    def read(self, path: Path) -> Read:
         found = tasks_of(str(path))
         with quiet():
             return [item for one in found for item in _items(one)], [], []

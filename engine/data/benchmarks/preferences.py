@@ -10,7 +10,7 @@ import pandas as pd
 
 from engine.core.errors import Fault, refusal
 from engine.core.types import Values
-from engine.data.benchmarks.base import BenchmarkReader, Item, text_at
+from engine.data.benchmarks.base import BenchmarkReader, Item, Read, text_at
 from engine.data.tables import RowFaults, csv_table, need_columns, read_json, tab_rows
 
 NEEDED = ("sent_more", "sent_less", "stereo_antistereo", "bias_type")
@@ -27,7 +27,7 @@ class CrowsPairs(BenchmarkReader):
     about = "crows_pairs_anonymized.csv of CrowS-Pairs"
     roles = ("more", "less")
 
-    def read(self, path: Path) -> tuple[list[Item], list[Fault], list[str]]:
+    def read(self, path: Path) -> Read:
         found = csv_table(path)
         need_columns(path, found.cells, NEEDED)
         kinds, notes = found.spelled("bias_type")
@@ -58,7 +58,7 @@ class StereoSet(BenchmarkReader):
     about = "dev.json of StereoSet"
     roles = ("stereotype", "anti-stereotype", "unrelated")
 
-    def read(self, path: Path) -> tuple[list[Item], list[Fault], list[str]]:
+    def read(self, path: Path) -> Read:
         data = read_json(path).get("data")
         if not isinstance(data, dict) or not any(
             isinstance(data.get(part), list) for part in PARTS
@@ -123,7 +123,7 @@ class Winogender(BenchmarkReader):
     about = f"{SENTENCES} of Winogender, {STATS} beside it"
     roles = ("female", "male", "neutral")
 
-    def read(self, path: Path) -> tuple[list[Item], list[Fault], list[str]]:
+    def read(self, path: Path) -> Read:
         path = path / SENTENCES if path.is_dir() else path
         women, notes, wrong = _women(path.with_name(STATS))
         faults = RowFaults(path.name)

@@ -292,7 +292,7 @@ class _Canvas:
         other = _hue(who["blob_hue"], 0.5, 0.35 + 0.6 * who["blob_hue"] * who["back_light"])
         self._fill(distance * 0.25, other, share=0.8)
 
-    def _texture(self, dark: float = 0.62) -> np.ndarray:
+    def _texture(self, dark: float) -> np.ndarray:
         """Hair as a texture [n, 3, size, size]: strands, a shine across the head, darker towards
         the inside."""
         who = self.who

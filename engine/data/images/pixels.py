@@ -152,7 +152,7 @@ def _in_eight_bits(image: ImageFile.ImageFile) -> tuple[Image.Image, list[str]]:
             f"its {kind} numbers have no known range: save it with 8 or 16 bits per colour"
         )
     told = [DEEP] if image.tile and ";16" in str(image.tile[0].args) else []
-    plain: Image.Image = image.convert("LA") if image.mode == "La" else image
+    plain = image.convert("LA") if image.mode == "La" else image
     if plain.has_transparency_data and np.asarray(plain.convert("RGBA"))[..., 3].min() < 255:
         told.append(CLEAR)
     return plain.convert("RGB"), told
@@ -172,7 +172,7 @@ def _from_sixteen(image: Image.Image) -> tuple[Image.Image, list[str]]:
 
 def _tag(image: Image.Image, number: int, usual: int) -> int:
     """A TIFF's tag, the first of several; `usual` where it has none or is no TIFF."""
-    found: Any = getattr(image, "tag_v2", {}).get(number, usual)
+    found = getattr(image, "tag_v2", {}).get(number, usual)
     return int(found[0] if isinstance(found, tuple) else found)
 
 

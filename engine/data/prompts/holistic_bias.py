@@ -133,7 +133,7 @@ def _groups(buckets: Values) -> dict[str, list[Descriptor]]:
     return {name: listed[name] for name in sorted(listed) if listed[name]}
 
 
-def _descriptor(entry: str | dict[str, Any]) -> Descriptor:
+def _descriptor(entry: str | Values) -> Descriptor:
     entry = {"descriptor": entry} if isinstance(entry, str) else entry
     text = entry["descriptor"]
     article = entry.get("article") or ("an" if text[0].lower() in "aeiou" else "a")

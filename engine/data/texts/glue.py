@@ -178,7 +178,7 @@ _ALL = (
     GlueTask("RTE", _PAIR, "label", ENTAILMENT, _itself(ENTAILMENT), _PAIR, ENTAILMENT[::-1], 2767),
     GlueTask("WNLI", _PAIR, "label", ENTAILMENT, _numbered(ENTAILMENT), _PAIR, ENTAILMENT, 706),
 )
-GLUE_TASKS: dict[str, GlueTask] = {task.key: task for task in _ALL}
+GLUE_TASKS = {task.key: task for task in _ALL}
 """By name in small letters without the hyphen."""
 DEV_IS_TEST = (
     "GLUE's development texts are the test split here: the labels of its own test texts are not"

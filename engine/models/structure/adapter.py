@@ -129,7 +129,7 @@ class Adapter:
 
     def output_projection(self, model: nn.Module, layer: int) -> Projection:
         """The module whose input is [batch, tokens, heads * head_dim], heads contiguous."""
-        module: Any = self.attention(model, layer).get_submodule(self.layout.projection)
+        module = self.attention(model, layer).get_submodule(self.layout.projection)
         return module.inner if isinstance(module, Centred) else module
 
     def head_tensors(self, model: nn.Module, layer: int, head: int) -> list[torch.Tensor]:
@@ -142,7 +142,7 @@ class Adapter:
         """
         attention, found = self.attention(model, layer), []
         for read in self.layout.reads:
-            module: Any = attention.get_submodule(read.name)
+            module = attention.get_submodule(read.name)
             places = self.layout.places(read, head)
             transposed = is_transposed(module)
             found += [module.weight[:, at] if transposed else module.weight[at] for at in places]

@@ -316,7 +316,7 @@ class _Proof:
         """Within it, a pass keeps what each output projection is given, as a function of what the
         other projections of its attention gave. By layer: the input [rows, tokens, heads * width]
         and the outputs by name."""
-        found: dict[int, tuple[torch.Tensor, dict[str, list[torch.Tensor]]]] = {}
+        found = {}
         open_: dict[int, dict[str, list[torch.Tensor]]] = {}
 
         def leaf(layer: int, name: str) -> Hook:
@@ -344,7 +344,7 @@ class _Proof:
     @contextmanager
     def watched(self) -> Iterator[dict[int, torch.Tensor]]:
         """Within it, a pass keeps what every block hands on, by layer."""
-        seen: dict[int, torch.Tensor] = {}
+        seen = {}
 
         def note(layer: int) -> Hook:
             return lambda module, args, made: seen.update({layer: first_of(made)})

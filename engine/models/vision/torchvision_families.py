@@ -209,7 +209,7 @@ class ShuffleNet(TorchvisionModels):
 
 
 # name -> depth, w_0, w_a, w_m, width of a group of channels
-REGNETS: dict[str, tuple[int, int, float, float, int]] = {
+REGNETS = {
     "regnet_x_400mf": (22, 24, 24.48, 2.54, 16),
     "regnet_x_800mf": (16, 56, 35.73, 2.28, 16),
     "regnet_x_1_6gf": (18, 80, 34.01, 2.25, 24),
@@ -310,7 +310,7 @@ def split(model: nn.Module) -> nn.Module:
 
 def unpacked(state: dict[str, Tensor]) -> dict[str, Tensor]:
     """Tensors by name, packed queries, keys and values taken apart."""
-    found: dict[str, Tensor] = {}
+    found = {}
     for name, tensor in state.items():
         before, packed, kind = name.partition(_PACKED)
         if not packed or tensor.shape[0] % 3:

@@ -3,12 +3,10 @@ tried."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
 
 from engine.core import words
-from engine.core.types import at_level
+from engine.core.types import Values, at_level
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
 from engine.report.hand_sets import (
@@ -64,7 +62,7 @@ def on_trial(
     )
 
 
-def _predicted(rows: list[dict[str, Any]]) -> dict[str, float]:
+def _predicted(rows: list[Values]) -> dict[str, float]:
     names = {"predicted": "delta", "predicted low": "delta_low", "predicted high": "delta_high"}
     return {name: rows[0][of] for name, of in names.items()} if rows else {}
 

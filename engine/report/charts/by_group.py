@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -110,7 +109,7 @@ def _kinds(table: pd.DataFrame) -> dict[str, str]:
 
 def _moves(about: ByGroup, table: pd.DataFrame) -> str:
     """Which subgroups fell, rose, or neither; those that got worse first."""
-    parts: list[str] = []
+    parts = []
     kinds = _kinds(table)
     ways = (("fell", about.fell), ("rose", about.rose))
     for kind, start in ways[:: -about.measure.sign]:
@@ -302,7 +301,7 @@ def _told(view: View, rows: Mapping[str, Values]) -> tuple[str, list[str]]:
     return "The worst-off subgroup got worse" if hurt else "The gap did not clearly change", facts
 
 
-def _extremes(view: View) -> Iterator[dict[str, Any]]:
+def _extremes(view: View) -> Iterator[Values]:
     """Result rows for worst-off, best-off and gap, with `what` and the name of the `group`."""
     for measure in (view.reading.worst, view.reading.best, view.reading.gap):
         row = view.row(measure)

@@ -314,7 +314,7 @@ def _brought(runs: Sequence[Run], key: str) -> list[str]:
     return said
 
 
-def _grouped(value: Any) -> dict[str, Any]:
+def _grouped(value: Any) -> Values:
     """Counts such as "test/skin/dark" by all but their last part; other settings as they are."""
     found: dict[str, Any] = {}
     for name, inner in value.items() if isinstance(value, Mapping) else ():
@@ -326,7 +326,7 @@ def _grouped(value: Any) -> dict[str, Any]:
     return found
 
 
-def _parts(key: str, values: Sequence[dict[str, Any]]) -> list[tuple[str, list[Any]]]:
+def _parts(key: str, values: Sequence[Values]) -> list[tuple[str, list[Any]]]:
     """Parts of a setting in which the audits differ, with what each has there."""
     found = []
     for part in dict.fromkeys(part for one in values for part in one):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from engine.core.errors import RequestError, unknown
 from engine.core.text import CONTROL
 from engine.core.types import Values
 from engine.report import phrasing
@@ -178,6 +179,13 @@ def mark(
     x, y = [unit % heads for unit in units], [unit // heads for unit in units]
     silent(figure, x, y, mode="markers", marker=marker)
     entry(figure, name, mode="markers", marker=marker, hoverinfo=None)
+
+
+def prove_head(run: Run, unit: int) -> None:
+    """RequestError where the model has no such head."""
+    total = run.n_units
+    if not 0 <= unit < total:
+        raise RequestError(unknown("head", unit, [f"0 to {total - 1}"]))
 
 
 def shape_of(run: Run) -> tuple[int, int]:

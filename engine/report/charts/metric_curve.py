@@ -200,7 +200,7 @@ def pooled(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     """One point per method and level: several selection seeds become their mean and the outermost
     interval ends."""
     level = track_of(run).level
-    how: dict[str, str] = dict.fromkeys(
+    how = dict.fromkeys(
         [level.realised, "n_cut", "value", "null_low", "null_high", "delta"], "mean"
     )
     how |= {f"group_null_{end}": "mean" for end in ("low", "high") if f"group_null_{end}" in table}

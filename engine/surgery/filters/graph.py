@@ -107,7 +107,7 @@ def gated(
 
     A callable is asked at the start of every forward pass. Hooks are removed whatever happens.
     """
-    current: dict[str, Tensor] = {}
+    current = {}
     ask = gates if callable(gates) else lambda: gates
 
     def fresh(_: nn.Module, __: Any) -> None:
@@ -196,7 +196,7 @@ def resumed(model: nn.Module, group: FilterGroup | None, images: Tensor) -> Iter
             lambda *given: kept.update({name: given[-1].clone()})
         )
 
-    done: list[str] = []
+    done = []
     with torch.no_grad(), contextlib.ExitStack() as undo:
         if group is not None:
             with attached(starmap(ends, model.named_modules())):
@@ -331,7 +331,7 @@ def _tried(classifier: Classifier) -> frozenset[str]:
         keep[[group.start, group.start + group.width - 1]] = True, False
         keep[group.start] = True  # of a single filter nothing can be cut
     good: list[str] = []
-    bad: list[str] = []
+    bad = []
     waiting = [[group.root for group in graph.groups]]
     while waiting:
         some = waiting.pop()
@@ -587,7 +587,7 @@ def put_back(
 def _cut_numbers(classifier: Classifier, mask: FilterMask, digit: int) -> dict[str, Tensor]:
     """Floating tensors of a cut model that held its own flat places, one digit of them, float32 in
     the cut shapes."""
-    model: nn.Module = copy.deepcopy(classifier.model).cpu()
+    model = copy.deepcopy(classifier.model).cpu()
     with torch.no_grad():
         for value in model.state_dict().values():
             if value.is_floating_point():

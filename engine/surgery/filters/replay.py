@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from engine.core.errors import Fault, RequestError, refusal, said_by
 from engine.core.files import empty_folder, explained, write_json, write_whole
+from engine.core.types import Values
 from engine.models.image_processor import processor_of
 from engine.models.load_image_classifier import Classifier, config_of, fresh_classifier
 from engine.models.state_dicts import state_hash
@@ -51,7 +52,7 @@ def save_cut_classifier(small: Classifier, record: FilterRecord, folder: str | P
     return folder
 
 
-def _card(small: Classifier, record: FilterRecord) -> dict[str, Any]:
+def _card(small: Classifier, record: FilterRecord) -> Values:
     """What model.json holds."""
     return {
         "schema": 1,
@@ -83,7 +84,7 @@ def load_cut_classifier(folder: str | Path, device: str = "auto") -> Classifier:
     card = _read_card(folder / CARD)
     if card.get("config"):
         made_known(card["config"])
-    base = fresh_classifier(record.architecture, record.classes, record.size, seed=0, device=device)
+    base = fresh_classifier(record.architecture, record.classes, record.size, device=device)
     shaped = replayed(base, record.history, record.mask)
     try:
         state = load_file(folder / WEIGHTS)

@@ -210,7 +210,7 @@ class Kept:
 
 
 def dense_pass(
-    lm: LanguageModel, ids: torch.Tensor, layers: Sequence[int], whole: bool = True
+    lm: LanguageModel, ids: torch.Tensor, layers: Sequence[int], whole: bool
 ) -> tuple[Kept, torch.Tensor]:
     """One forward pass of ids [rows, tokens] without a mask.
 
@@ -409,7 +409,7 @@ def heads_kept(lm: TransformerModel, layers: Iterable[int]) -> Iterator[list[tor
 
     Each is [rows, tokens, heads * width], what the layer's output projection is given.
     """
-    kept: list[torch.Tensor] = []
+    kept = []
 
     def keep(module: torch.nn.Module, args: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
         inside = args[0] if args[0].requires_grad else args[0].detach().requires_grad_(True)

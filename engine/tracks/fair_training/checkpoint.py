@@ -86,7 +86,7 @@ SETTINGS = ("first_seed", "iterations", "recipe", "tolerance", "notion", "tune_o
 """Fields of the request that decide which units are cut and what the model is worth."""
 
 
-def mask_record(run: Run, variant: Values) -> FilterRecord | dict[str, Any]:
+def mask_record(run: Run, variant: Values) -> FilterRecord | Values:
     """Filters: as `apply` reads it. Weights: where they came from and how many of each layer are
     left.
 
@@ -108,7 +108,7 @@ def fair_record(run: Run, variant: Values) -> FilterRecord:
     )
 
 
-def weights_record(run: Run, variant: Values) -> dict[str, Any]:
+def weights_record(run: Run, variant: Values) -> Values:
     """The record of one seed's row whose units are weights, JSON-able: the zeros themselves are in
     the checkpoint."""
     model = run.model
@@ -134,7 +134,7 @@ def weights_record(run: Run, variant: Values) -> dict[str, Any]:
     return record
 
 
-def _layers(run: Run, variant: str) -> list[dict[str, Any]]:
+def _layers(run: Run, variant: str) -> list[Values]:
     if not run.has("layers"):
         return []
     table = lookup.frame(run, "layers")

@@ -19,7 +19,7 @@ from engine.classifiers.images.context import (
     ImageSettings,
     ImageShard,
 )
-from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
+from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS, joined_names
 from engine.core.types import rng
 from engine.tracks.fair_training.methods.base import ACCURACY, UNITS
 from engine.training.recipe import Recipe
@@ -266,11 +266,4 @@ def tuned_rows(table: Any, tune_on: str) -> np.ndarray:
 def group_names(table: Any, axis: str) -> np.ndarray:
     """The group of every image on an axis, [images] str objects; "" where one of its columns is
     empty."""
-    parts = axis.split("+")
-    values = table[parts].astype(str)
-    names = (
-        values[parts[0]]
-        .str.cat([values[part] for part in parts[1:]], sep="+")
-        .to_numpy(dtype=object)
-    )
-    return np.where((values != "").all(axis=1).to_numpy(), names, "")
+    return joined_names(table, axis.split("+"))

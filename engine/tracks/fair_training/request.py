@@ -539,7 +539,7 @@ class FairPlan(ImagePlan):
         methods = {name: fair_methods()[name] for name in self.request.trained}
         return versions_of(CODE, measurement=fair_measurements(), method=methods)
 
-    def spelled_out(self) -> dict[str, Any]:
+    def spelled_out(self) -> Values:
         """The request with every default it relies on written out, JSON-able."""
         recipe = {
             name: value
@@ -685,7 +685,7 @@ def _reachable(request: FairRequest, model: Any) -> None:
         masked_weights_of,
     )
 
-    classifier = fresh_classifier(model.arch, model.classes, model.size, seed=0, device="cpu")
+    classifier = fresh_classifier(model.arch, model.classes, model.size, device="cpu")
     graph = filter_graph(classifier)
     masked = {
         FILTERS: masked_filters_of(classifier.model, graph),

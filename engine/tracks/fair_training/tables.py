@@ -15,6 +15,7 @@ from engine.audit.session import Session
 from engine.classifiers.groups import Arm, GroupMeasure, arm_difference, degenerate
 from engine.classifiers.images.context import DENSE, ImageShard
 from engine.classifiers.tables import (
+    UNCUT,
     curve_of,
     curves_table,
     differences_table,
@@ -26,7 +27,7 @@ from engine.classifiers.tables import (
     variant_row,
     weights_table,
 )
-from engine.core.types import digest_of
+from engine.core.types import Values, digest_of
 from engine.stats.gap_of_means import Trials, difference
 from engine.store.runs import where, within
 from engine.surgery.filters.graph import widths_after
@@ -162,11 +163,7 @@ def _variants(context: FairContext, arms: Sequence[FairArm]) -> pd.DataFrame:
 
 def _row(name: str, method: str, base: str, **more: Any) -> dict[str, Any]:
     usual = {
-        "met": True,
-        "cut": "{}",
-        "history": "[]",
-        "mask_digest": "",
-        "max_logit_difference": 0.0,
+        **UNCUT,
         "strength": 0.0,
         "parameters_cut": 0.0,
         "speedup": 1.0,
@@ -234,7 +231,7 @@ def is_met(context: FairContext, arm: FairArm, shard: FairShard) -> bool:
     )
 
 
-def cut_said(context: FairContext, units: str, keep: np.ndarray) -> tuple[dict[str, Any], str]:
+def cut_said(context: FairContext, units: str, keep: np.ndarray) -> tuple[Values, str]:
     """What keep [units] bool cuts, JSON-able, and its digest.
 
     Filters by group; weights as numbers per layer, for they are many.
@@ -358,7 +355,7 @@ def _share(context: FairContext, arm: FairArm, shard: FairShard) -> float:
 
 
 def met_at(
-    curve: pd.DataFrame, targets: Mapping[str, float], share: float, notion: str = ACCURACY
+    curve: pd.DataFrame, targets: Mapping[str, float], share: float, notion: str
 ) -> pd.DataFrame:
     """The looks of a curve with `met`: whether gap (of the notion's kind) and accuracy were met by
     a model with this share cut. A model that is not yet as sparse as asked has met nothing, however

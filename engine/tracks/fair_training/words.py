@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.core.words import ABOVE_ZERO, Word
 
-METHODS: dict[str, Word] = {
+METHODS = {
     "bifp-str": Word(
         "BiFP-str",
         "One training that learns which filters to cut and the weights of the rest together, both"
@@ -81,7 +81,7 @@ METHODS: dict[str, Word] = {
 }
 """Ways to a sparse model with fair training, and what they are compared with."""
 
-FAIR_FAMILIES: dict[str, Word] = {
+FAIR_FAMILIES = {
     "main": Word("As asked", "Everything but ablations."),
     "bifp": Word("Ablations", "BiFP, and BiFP without the fairness term in mask or weights."),
     "pruning": Word("Pruning alone", "BiFP beside methods that ignore groups."),
@@ -90,7 +90,7 @@ FAIR_FAMILIES: dict[str, Word] = {
 }
 """Which methods a chart of many shows."""
 
-PHASES: dict[str, str] = {
+PHASES = {
     "plain": "plain training",
     "fair": "fair training",
     "both": "mask and weights",
@@ -140,7 +140,7 @@ def phase_name(phase: str) -> str:
     )
 
 
-METRICS: dict[str, Word] = {
+METRICS = {
     "degradation_gap": Word(
         "degradation gap",
         "Accuracy lost against the starting model: the largest loss of a subgroup minus the "
@@ -151,19 +151,19 @@ METRICS: dict[str, Word] = {
     ),
 }
 
-TERMS: dict[str, str] = {
+TERMS = {
     **{METHODS[name].name: METHODS[name].definition for name in METHODS},
     "degradation gap": METRICS["degradation_gap"].definition,
     "surrogate gap": "A smooth stand-in for the gap, on training images, that training can follow.",
     "λ": "How much the fairness term weighs in training; at 0 it is off.",
 }
 
-PAGES: dict[str, str] = {
+PAGES = {
     "training": "Can one training make a model sparse and fair?",
 }
 
 
-SETTINGS: dict[str, str] = {
+SETTINGS = {
     "recipe": "training",
     "tune on": "cut and trained on",
     "check every": "updates between two checks on validation images",

@@ -24,7 +24,7 @@ from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.hand_sets import TEST, VIEW, foretold
 from engine.report.tracks import Ahead, Units
-from engine.stats.clustered import benjamini_hochberg
+from engine.stats.clustered import benjamini_hochberg, unwarned
 from engine.stats.gap_of_means import Z
 from engine.stats.reliability import ENOUGH, ends
 from engine.store.runs import Run, where
@@ -51,7 +51,7 @@ LITTLE = 0.2
 def effects_table(alone: pd.DataFrame) -> pd.DataFrame:
     """The table `effects` from rows of single filters; q: over filters and groups of an axis."""
     value, error = alone["value"].to_numpy(), alone["error"].to_numpy()
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with unwarned():
         p = np.where(value == 0, 1.0, 2 * norm.sf(np.abs(value) / error))
     p = np.where(np.isfinite(error), p, np.nan)
     table = alone.assign(unit=alone["cut"].map(json.loads).str[0], p=p)

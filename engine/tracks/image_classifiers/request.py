@@ -92,7 +92,7 @@ def _alike_faults(speedups: Sequence[float], _: Values) -> list[Fault]:
     )
 
 
-def _pw_of(where: str, words: Sequence[str], faults: list[Fault]) -> dict[str, dict[str, Any]]:
+def _pw_of(where: str, words: Sequence[str], faults: list[Fault]) -> dict[str, Values]:
     """["autobot:theta=0.3,gamma=2"] -> {"autobot": {"theta": 0.3, "gamma": 2}}."""
     parts = [text.partition(":") for text in words]
     return {method: pairs_of(where, rest.split(","), faults) for method, _, rest in parts}
@@ -253,7 +253,7 @@ class FilterPlan(ImagePlan):
         own = {name: one for name, one in image_measurements().items() if not one.later}
         return versions_of(CODE, measurement=own, method=methods)
 
-    def spelled_out(self) -> dict[str, Any]:
+    def spelled_out(self) -> Values:
         """The request with every default it relies on written out, JSON-able."""
         request = self.request
         names = dict.fromkeys(name for name, _ in request.arms)
@@ -295,9 +295,7 @@ def _reachable(request: ImageRequest, model: Any) -> None:
     from engine.models.load_image_classifier import fresh_classifier
     from engine.surgery.filters.graph import filter_graph
 
-    graph = filter_graph(
-        fresh_classifier(model.arch, model.classes, model.size, seed=0, device="cpu")
-    )
+    graph = filter_graph(fresh_classifier(model.arch, model.classes, model.size, device="cpu"))
     most = graph.flops() / graph.least_flops
     faults = [
         Fault(

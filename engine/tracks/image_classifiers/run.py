@@ -32,6 +32,7 @@ from engine.classifiers.images.dense import (
 )
 from engine.classifiers.images.request import CLASS_AXIS, recipe_of
 from engine.classifiers.tables import (
+    UNCUT,
     brought_warnings,
     curve_of,
     curves_table,
@@ -174,15 +175,8 @@ def _variants(context: ImageContext, arms: Sequence[Arm]) -> pd.DataFrame:
 def _row(
     name: str, method: str, base: str, loss: str, speedup: float, **more: Any
 ) -> dict[str, Any]:
-    usual = {
-        "met": True,
-        "cut": "{}",
-        "history": "[]",
-        "mask_digest": "",
-        "max_logit_difference": 0.0,
-    }
     first = {"base": base, "loss": loss, "speedup": speedup}
-    return variant_row(name, method, first, **{**usual, **more})
+    return variant_row(name, method, first, **{**UNCUT, **more})
 
 
 def _arm_row(arm: Arm, name: str, **more: Any) -> dict[str, Any]:
@@ -651,7 +645,7 @@ def _answers(audit: ImageAudit, places: np.ndarray, mask: FilterMask | None) -> 
     return np.concatenate(parts).astype(np.float64)
 
 
-def _cut(audit: ImageAudit, grown: Grown) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
+def _cut(audit: ImageAudit, grown: Grown) -> tuple[Values, dict[str, pd.DataFrame]]:
     """The set cut for real and proved to be the masked model: what its row says of that, its cost
     and the widths it leaves."""
     context, chosen = audit.context, grown.variants[0]

@@ -4,7 +4,6 @@ run's numbers follow from what it stored."""
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from engine.classifiers.layout import columns_of, in_order_of
 from engine.classifiers.tables import input_notes
 from engine.classifiers.verification import again_from_answers, again_from_tried, pooled_are_means
 from engine.core.errors import RequestError, refusal, unknown
+from engine.core.types import Values
 from engine.data.images.load import SPLITS, ImageAsk, load_images
 from engine.report.summary import Summary
 from engine.store.runs import Run
@@ -92,7 +92,7 @@ def evaluate(
     return evaluation(model, images.name, measure, notes)
 
 
-def recomputed(run: Run) -> list[dict[str, Any]]:
+def recomputed(run: Run) -> list[Values]:
     """One check per metric: the largest difference between what is stored and what scikit-learn
     finds."""
     images = run.table("images").set_index("image_id")

@@ -25,7 +25,7 @@ NO_EFFECTS = (
     "Scores) or `python -m engine measure RUN --effects` measures it."
 )
 
-METHODS: dict[str, Word] = {
+METHODS = {
     "autobot": Word(
         "AutoBot",
         "Learns one gate per filter that holds information back until the FLOPs target is met.",
@@ -43,7 +43,7 @@ METHODS: dict[str, Word] = {
 }
 """Methods that cut filters. An arm of an audit is one of them with a loss: "autobot+pw"."""
 
-LOSSES: dict[str, Word] = {
+LOSSES = {
     "plain": Word("plain loss", "Cross-entropy as it is."),
     "pw": Word(
         "PW",
@@ -57,7 +57,7 @@ LOSSES: dict[str, Word] = {
     ),
 }
 
-PLACES: dict[str, str] = {"prune": "in pruning", "retrain": "in retraining", "both": "in both"}
+PLACES = {"prune": "in pruning", "retrain": "in retraining", "both": "in both"}
 """Where a part of the PW loss is switched on."""
 
 
@@ -68,7 +68,7 @@ def loss_name(loss: str) -> str:
     return f"{name} {PLACES.get(place, place)}" if place else name
 
 
-TERMS: dict[str, str] = {
+TERMS = {
     "AutoBot": METHODS["autobot"].definition,
     "Taylor": METHODS["taylor"].definition,
     "FPGM": METHODS["fpgm"].definition,
@@ -76,7 +76,7 @@ TERMS: dict[str, str] = {
     "PW": LOSSES["pw"].definition,
 }
 
-PAGES: dict[str, str] = {
+PAGES = {
     "bench": "What if these filters are off?",
     "filters": "Which subgroup pays, and does the PW loss help it?",
     "picture": "What does it answer to a picture, and where does it look?",
@@ -91,7 +91,7 @@ def arm_name(method: str) -> str:
     return f"{METHODS[base].name} + {loss_name(loss)}"
 
 
-SETTINGS: dict[str, str] = {
+SETTINGS = {
     "retrain": "retraining",
     "pw": "PW loss",
     "theta": "θ",

@@ -20,7 +20,7 @@ import pandas as pd
 from engine.core.errors import PruneAuditError, RequestError, unknown
 from engine.core.types import READINGS, rng
 from engine.data.prompts.load import FRAME_MARK
-from engine.stats.clustered import TAILS, Clustered
+from engine.stats.clustered import TAILS, Clustered, unwarned
 
 
 def bias(
@@ -229,7 +229,7 @@ def combine(total: np.ndarray, count: np.ndarray, reading: str) -> np.ndarray:
 
     For paired_prompts the totals hold |·| already (`paired_terms`): Σ_s m_s.
     """
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with unwarned():
         means = total / count
         if reading == "paired_prompts":
             return means.sum(axis=-1)

@@ -14,7 +14,7 @@ import pandas as pd
 from engine.core.errors import PruneAuditError, RequestError, unknown
 from engine.core.types import READINGS, rng
 from engine.stats import resampling
-from engine.stats.clustered import Clustered, Covariance, Student
+from engine.stats.clustered import Clustered, Covariance, Student, unwarned
 from engine.stats.gap_of_means import gap_of
 from engine.stats.resampling import (
     TOO_FEW,
@@ -133,7 +133,7 @@ def cluster_weights(layout: Layout, n_boot: int, seed: int) -> np.ndarray:
 class BiasBootstrap(PromptOrder):
     """One set of bootstrap weights for one axis, shared by the dense model and all its variants."""
 
-    def __init__(self, dense: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -> None:
+    def __init__(self, dense: pd.DataFrame, n_boot: int, seed: int = 0) -> None:
         super().__init__(dense)
         self._weights = cluster_weights(self.layout, n_boot, seed)
 
@@ -459,7 +459,7 @@ def _with_kinks(quantity: Quantity, variance: np.ndarray, drawn: Drawn) -> np.nd
     """
     near = _shrunk(drawn.x, drawn.spread[:, 0]) + drawn.moved
     bent = quantity.value(near, _shrunk(drawn.e, drawn.spread[:, 1]) + drawn.more).var(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with unwarned():
         found = np.where(drawn.straight > 0, variance * bent / drawn.straight, bent)
     return (
         found if quantity is LEVEL else np.minimum(found, variance + _turned(quantity, near, drawn))
@@ -487,7 +487,7 @@ def _shrunk(distances: np.ndarray, noise: np.ndarray) -> np.ndarray:
     put between them: [columns, 1, subgroups].
     """
     spread = (distances**2).sum(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with unwarned():
         kept = np.where(spread > noise, 1 - noise / spread, 0.0)
     return (distances * np.sqrt(kept)[:, None])[:, None]
 

@@ -21,13 +21,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from engine.audit.session import SETTLED
-from engine.core.types import POOLED, key_of, rng
+from engine.core.types import POOLED, Values, key_of, rng
 from engine.models.checkpoint import read_config
 from engine.surgery.heads.replay import Shape, shape_of
 from engine.tracks.language_models.arms import arm_variants
@@ -143,8 +142,8 @@ def _search_too(
     """Put random cuts whose γ was searched in the place of others in `rows`, by variant, until all
     ranks that are better than chance are among such cuts."""
     asked = {one.id: one for one in controlled(audit.request, variants)}
-    found: dict[str, list[dict[float, Variant]]] = {}
-    done: set[str] = set()
+    found = {}
+    done = set()
     while True:
         q = ranks(pd.DataFrame([row for part in rows.values() for row in part]))["q"]
         better = [asked[name] for name in q.index[q <= LEVEL] if name not in done]
@@ -209,7 +208,7 @@ def _against_chance(
         found = _compared(audit.context, audit.request.reading, variant, cuts, stage)
         if is_settled(found["below"], found["unclear"]):
             break
-    same: dict[str, object] = {
+    same = {
         "variant": variant.id,
         "target_axis": variant.target_axis,
         "gamma": variant.gamma,
@@ -241,7 +240,7 @@ def _compared(
     variant: Variant,
     cuts: Sequence[tuple[int, ...]],
     stage: Stage,
-) -> dict[str, Any]:
+) -> Values:
     """Bias of the method and of every control on the same texts, and which controls are no worse,
     clearly or not."""
     own = _texts(context, variant.cut, variant.target_axis, stage)

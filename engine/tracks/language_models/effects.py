@@ -340,21 +340,16 @@ def weights(logw: np.ndarray, subgroup: np.ndarray, base: np.ndarray | None = No
     return out
 
 
-def effective_share(
-    weight: np.ndarray, subgroup: np.ndarray, base: np.ndarray | None = None
-) -> np.ndarray:
-    """Effective sample size over n, (Σ b w)² / (Σ b · Σ b w²), per subgroup and unit: [subgroups,
-    units].
+def effective_share(weight: np.ndarray, subgroup: np.ndarray) -> np.ndarray:
+    """Effective sample size over n, (Σ w)² / (n · Σ w²), per subgroup and unit: [subgroups, units].
 
-    weight [texts, units], subgroup and base as in `weights`; 0 where all weights are 0.
+    weight [texts, units], subgroup as in `weights`; 0 where all weights are 0.
     """
-    base = np.ones(len(weight)) if base is None else np.asarray(base, dtype=float)
     shares = []
     for code in np.unique(subgroup):
-        rows = subgroup == code
-        share = (base[rows] @ weight[rows]) ** 2 / (
-            base[rows].sum() * (base[rows] @ weight[rows] ** 2)
-        )
+        part = weight[subgroup == code]
+        ones = np.ones(len(part))
+        share = (ones @ part) ** 2 / (len(part) * (ones @ part**2))
         shares.append(np.nan_to_num(share, nan=0.0))
     return np.stack(shares)
 
@@ -373,18 +368,15 @@ def capped(weight: np.ndarray, subgroup: np.ndarray, cap: float) -> np.ndarray:
         return weights(np.log(np.minimum(np.nan_to_num(weight), cap)), subgroup)
 
 
-def centred(
-    toxicity: np.ndarray, weight: np.ndarray, subgroup: np.ndarray, base: np.ndarray | None = None
-) -> np.ndarray:
-    """t'_i = m_s + w_i (t_i − m_s), m_s = Σ b w t / Σ b w: [texts, units].
+def centred(toxicity: np.ndarray, weight: np.ndarray, subgroup: np.ndarray) -> np.ndarray:
+    """t'_i = m_s + w_i (t_i − m_s), m_s = Σ w t / Σ w: [texts, units].
 
-    toxicity [texts], weight [texts, units], subgroup and base as in `weights`.
+    toxicity [texts], weight [texts, units], subgroup as in `weights`.
     """
-    base = np.ones(len(weight)) if base is None else np.asarray(base, dtype=float)
     out = np.empty(weight.shape)
     for code in np.unique(subgroup):
         rows = subgroup == code
-        mean = ((base[rows] * toxicity[rows]) @ weight[rows]) / (base[rows] @ weight[rows])
+        mean = (toxicity[rows] @ weight[rows]) / (np.ones(rows.sum()) @ weight[rows])
         out[rows] = mean + weight[rows] * (toxicity[rows, None] - mean)
     return out
 

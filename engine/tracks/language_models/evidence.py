@@ -130,7 +130,7 @@ MOST = 64
 """Times as many prompts, at most, that half the effect may ask for."""
 
 
-def power_of(scores: pd.DataFrame) -> dict[str, dict[str, Any]]:
+def power_of(scores: pd.DataFrame) -> dict[str, Values]:
     """Per axis with tested effects on bias: effect, level, power, of_heads, heads, prompts,
     half_prompts. JSON-able.
 
@@ -307,7 +307,7 @@ def differences(
     are of other prompts, have no row.
     """
     verdicts = _verdicts(run, axis, (reference, *others))
-    rows: list[dict[str, object]] = []
+    rows = []
     if reference in verdicts:
         errors = BiasErrors(verdicts[reference])
         for name in others:

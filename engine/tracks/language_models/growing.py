@@ -308,7 +308,7 @@ def told(before: Run, after: Run, growth: Growth) -> Values:
     return told_of(before, after, split, heads, rows, notes)
 
 
-def _by_judge(after: Run, growth: Growth) -> Iterator[dict[str, Any]]:
+def _by_judge(after: Run, growth: Growth) -> Iterator[Values]:
     """What the judge sees of every reported variant; nothing was predicted of it."""
     said = {"judge": growth.judge, "label": growth.label}
     names = {
@@ -445,7 +445,7 @@ def measure_benchmarks(grown: Grown, audit: Audit, store: Store, used: Used) -> 
     grown.write(store, audit, used, tables, notes, KEYS)
 
 
-def told_benchmarks(run: Run, growth: Growth) -> Iterator[dict[str, Any]]:
+def told_benchmarks(run: Run, growth: Growth) -> Iterator[Values]:
     """The headline of every variant, for the command line."""
     names = {one.partition("=")[0] for one in growth.benchmarks}
     table = where(lookup.frame(run, "benchmarks"), group="")
@@ -541,7 +541,7 @@ def _checked(run: Run, ask: Ask) -> tuple[Variant, dict[str, str], list[PromptPl
     for, that of theirs. RequestError with everything that is wrong."""
     if track_of_run(run).name != "language_models":
         raise refusal("run", f"is of {track_of_run(run).cuts}.", "Name one of language_models.")
-    faults: list[Fault] = []
+    faults = []
     if ask.controls < LEAST:
         what = f"{ask.controls} random cuts cannot tell a cut from chance."
         faults.append(Fault("controls", what, f"Give at least {LEAST}."))

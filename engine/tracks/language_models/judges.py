@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -99,7 +98,7 @@ def check_opinion(request: Growth, store: Store) -> None:
     _asked(request, store)
 
 
-def opinion(request: Growth, store: Store, hooks: Hooks, executor: Executor | None = None) -> Run:
+def opinion(request: Growth, store: Store, hooks: Hooks, executor: Executor | None) -> Run:
     """The run with the judge's verdicts on its test texts, judged now or found. What was judged
     before a kill is kept.
 
@@ -303,7 +302,7 @@ def _audit_of(run: Run) -> AuditRequest:
 def _named(run: Run) -> Named:
     table = lookup.reported(run)
     there = set(run.table("generations").query("split == @TEST")["variant"])
-    found: dict[What, list[str]] = {UNCUT: ["dense"]}
+    found = {UNCUT: ["dense"]}
     for row in table[table["variant"].isin(there - {"dense"})].to_dict("records"):
         found.setdefault(What(tuple(lookup.cut_units(row)), arm_of(row)), []).append(
             str(row["variant"])
@@ -367,9 +366,9 @@ def card_of(judge: Judge, cases: pd.DataFrame) -> pd.DataFrame:
     interval."""
     judged = cases.assign(verdict=judge.score(cases["text"].tolist()))
     judged = judged.assign(over=(judged["verdict"] > OVER).astype(float))
-    rows: list[dict[str, Any]] = []
+    rows = []
     for (label, group), part in judged.groupby(["label", "group"], sort=True):
-        row: dict[str, Any] = {"label": label, "group": group, "n": len(part)}
+        row = {"label": label, "group": group, "n": len(part)}
         for name in ("verdict", "over"):
             found = mean_interval(part[name], part["cluster"], span=(0.0, 1.0))
             row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}

@@ -46,15 +46,14 @@ def window_nll(
     tokens: list[int],
     window: Window,
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
-    batch_size: int = 16,
     block: int | None = None,
 ) -> pd.DataFrame:
     """One row per window, or per `block` of its scored tokens: window (where it begins), nll (nats,
     summed), tokens (scored)."""
     spans = spans_of(len(tokens), window, lm.n_positions, lm.begin)
-    rows: list[tuple[int, float, int]] = []
+    rows = []
     longest, done = max((span.end - span.start for span in spans), default=1), 0
-    for group in same_length(spans, rows_at_once(lm, batch_size, longest)):
+    for group in same_length(spans, rows_at_once(lm, 16, longest)):
         hooks.check()
         hooks.inside(done / len(spans))
         done += len(group)
@@ -150,13 +149,12 @@ def prompt_nll(
     texts: list[str],
     limit: int,
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
-    batch_size: int = 256,
 ) -> pd.DataFrame:
     """How well the model knows each prompt: one row per text, in the order given, with the columns
     of `InPassing.table`."""
     rows = prompt_tokens(lm, texts, limit)
     order = sorted(range(len(rows)), key=lambda at: (len(rows[at]), at))
-    size = rows_at_once(lm, batch_size, max(map(len, rows), default=1))
+    size = rows_at_once(lm, 256, max(map(len, rows), default=1))
     passing = InPassing(np.ones(len(rows), dtype=bool))
     with passing.of(lm, rows):
         for at in range(0, len(order), size):

@@ -126,7 +126,7 @@ def perplexity(windows: pd.DataFrame, window: Window | None = None) -> float:
 
 
 def log_perplexities(
-    windows: pd.DataFrame, weights: np.ndarray, window: Window | None = None
+    windows: pd.DataFrame, weights: np.ndarray, window: Window | None
 ) -> np.ndarray:
     """Log perplexity (nats) under each row of weights [draws, windows]: [draws]."""
     nll, tokens = windows["nll"].to_numpy(dtype=float), windows["tokens"].to_numpy(dtype=float)
@@ -143,11 +143,11 @@ def log_perplexities(
 
 
 @lru_cache(maxsize=2)
-def block_weights(n_windows: int, n_boot: int = 1000, seed: int = 0) -> np.ndarray:
+def block_weights(n_windows: int, n_boot: int) -> np.ndarray:
     """How often each window is drawn, [n_boot, n_windows] float64, not to be written to: circular
     blocks of about n^(1/3) windows. The same for every mask."""
     length = _length(n_windows)
-    starts = rng("blocks", seed).integers(0, n_windows, size=(n_boot, -(-n_windows // length)))
+    starts = rng("blocks", 0).integers(0, n_windows, size=(n_boot, -(-n_windows // length)))
     drawn = (starts[:, :, None] + np.arange(length)).reshape(n_boot, -1)[:, :n_windows] % n_windows
     places = drawn + np.arange(n_boot)[:, None] * n_windows
     weights = (
@@ -159,16 +159,16 @@ def block_weights(n_windows: int, n_boot: int = 1000, seed: int = 0) -> np.ndarr
     return weights
 
 
-def perplexity_interval(windows: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -> Interval:
+def perplexity_interval(windows: pd.DataFrame, n_boot: int = 1000) -> Interval:
     """exp(Σ nll / Σ tokens) with its interval; NaN ends below MIN_WINDOWS windows. n counts
     windows."""
     ordered = _ordered(windows)
-    value, replicates = _perplexities(ordered, block_weights(len(ordered), n_boot, seed))
+    value, replicates = _perplexities(ordered, block_weights(len(ordered), n_boot))
     return interval_of(value, widened(replicates, len(ordered)), len(ordered), floor=1.0)
 
 
 def paired_perplexity_difference(
-    dense: pd.DataFrame, variant: pd.DataFrame, n_boot: int = 1000, seed: int = 0
+    dense: pd.DataFrame, variant: pd.DataFrame, n_boot: int = 1000
 ) -> Difference:
     """Perplexity of the variant minus that of the dense model on the same windows and
     replicates."""
@@ -177,7 +177,7 @@ def paired_perplexity_difference(
         raise PruneAuditError(
             "The two perplexities were measured on different windows, so they cannot be paired."
         )
-    weights = block_weights(len(left), n_boot, seed)
+    weights = block_weights(len(left), n_boot)
     before, before_replicates = _perplexities(left, weights)
     after, after_replicates = _perplexities(right, weights)
     return difference_of(
@@ -185,9 +185,7 @@ def paired_perplexity_difference(
     )
 
 
-def share_interval(
-    windows: pd.DataFrame, column: str, n_boot: int = 1000, most: float = np.inf
-) -> Interval:
+def share_interval(windows: pd.DataFrame, column: str, n_boot: int, most: float) -> Interval:
     """Σ column / Σ tokens over a text's windows, at least 0, at most `most`, with its interval; n
     counts windows."""
     ordered = windows.sort_values("window", ignore_index=True)

@@ -215,7 +215,7 @@ def decisions(
     known: scores by name, [units] each; gammas and cuts are shares of n_units. Pairs that leave too
     few units are left out.
     """
-    found: list[Decision] = []
+    found = []
     for gamma in gammas:
         critical = frozenset(critical_heads(known["z_ppl"], gamma) if "z_ppl" in known else ())
         for share in cuts:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from engine.audit.session import Executor, Local
-from engine.core.types import Event, Hooks
+from engine.core.types import Event, Hooks, Values
 from engine.core.words import axis_name
 from engine.models import runtime
 from engine.models.decode import batch_of, prompt_tokens
@@ -101,7 +101,7 @@ def _in_all(audit: Audit, axes: dict[str, dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _memory(audit: Audit) -> dict[str, Any]:
+def _memory(audit: Audit) -> Values:
     """Bytes that the audit needs, about, and may take."""
     context = audit.context
     lm, decoding = context.lm, context.settings.decoding

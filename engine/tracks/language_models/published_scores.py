@@ -102,7 +102,7 @@ def load_published(paths: Sequence[str | Path]) -> tuple[PublishedScores, ...]:
 
     Raises RequestError with every fault of every file.
     """
-    faults: list[Fault] = []
+    faults = []
     if not paths:
         faults = [Fault("scores", "No file is named.", "Name at least one file of head scores.")]
     parts = [attempt(partial(_read, Path(path)), faults) for path in paths]

@@ -696,7 +696,7 @@ class PromptPlan(Plan):
         counted, by its letters."""
         return self.request.max_corpus_tokens is not None or len(self.corpus.text) < LETTERS
 
-    def spelled_out(self) -> dict[str, Any]:
+    def spelled_out(self) -> Values:
         """The request with the settings of its estimator written out, JSON-able."""
         settings = method_for("z_bias", self.request.estimator).settings
         return {
@@ -792,10 +792,10 @@ def _prompts(request: AuditRequest) -> PromptSet:
     """The prompts asked for, split, and where fewer were asked for than there are, up to as many
     more to spare."""
     path, most = Path(request.prompts or EMBEDDED_PROMPTS), request.max_prompts
-    asked = split_prompts(load_prompts(path, request.axes, seed=0, max_prompts=most), seed=0)
+    asked = split_prompts(load_prompts(path, request.axes, max_prompts=most), seed=0)
     if most is None:
         return asked
-    more = load_prompts(path, request.axes, seed=0, max_prompts=2 * most)
+    more = load_prompts(path, request.axes, max_prompts=2 * most)
     return with_reserve_prompts(asked, more)
 
 
@@ -871,7 +871,7 @@ def _length_faults(request: AuditRequest, model: Any, turn: int = 0) -> list[Fau
 
 def _share_faults(request: AuditRequest) -> list[Fault]:
     """Sparsities that cannot be told apart, and shares of heads that are asked for twice."""
-    said: list[tuple[str, str, str]] = []
+    said = []
     known: dict[str, float] = {}
     shares = [value for value in request.sparsities if is_number(value)]
     for value in shares:

@@ -25,7 +25,6 @@ from engine.tracks.language_models.arms import arm_variants, unreached
 from engine.tracks.language_models.benchmark_tables import measured_benchmarks
 from engine.tracks.language_models.bias import null_band
 from engine.tracks.language_models.bias_intervals import UNUSABLE
-from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.controls import (
     control_shards,
     expect,
@@ -80,7 +79,7 @@ def run_audit(
     )
 
 
-def _audited(audit: Audit) -> tuple[dict[str, Any], Tables]:
+def _audited(audit: Audit) -> tuple[Values, Tables]:
     """Score, choose, measure."""
     request, audit.job = audit.request, with_measuring(audit)
     expect_scoring(audit, request.scores)
@@ -189,7 +188,7 @@ def score_heads(
 def score(audit: Audit, method: ScoreMethod, decided: Callable[[], None] = lambda: None) -> None:
     """Compute what the method asks for until it asks for nothing new; decided: called before each
     time."""
-    done: set[Shard] = set()
+    done = set()
     while wanted := [shard for shard in method.shards(audit.job) if shard not in done]:
         decided()
         audit.finish("score heads", wanted)
@@ -257,7 +256,7 @@ def run_meta(
     counts = asked.groupby(["axis", "split"]).size()
     size = record_of(model.folder).get("n_bytes")
     more = dict(notes=plan.of_model, in_chat=plan.in_chat, read=lm.adapter.how, file_bytes=size)
-    drawn: dict[str, Any] = {}
+    drawn = {}
     if request.stop_at is not None:
         drawn = {DRAWN: drawn_of(tables["results"], audit.drawn or request, request).to_dict()}
     return {

@@ -14,7 +14,7 @@ import torch
 
 from engine.audit.tracks import request_from
 from engine.core.errors import refusal
-from engine.core.types import Decoding, HeadMask, Hooks, digest_of
+from engine.core.types import Decoding, HeadMask, Hooks, Values, digest_of
 from engine.models.decode import filtered, left_pad, prompt_tokens, sample, text_of, token_rows
 from engine.models.judge import Judge
 from engine.models.load_language_model import LanguageModel, files_beside
@@ -307,7 +307,7 @@ def pieces(lm: LanguageModel, tokens: Sequence[int]) -> list[str]:
 
 def _attention(
     question: Question, models: Loaded, ids: Sequence[int]
-) -> tuple[dict[str, Any] | None, list[str]]:
+) -> tuple[Values | None, list[str]]:
     """Where the chosen head attends on the prompt in both models; the pruned one's is None where it
     is off."""
     if question.head is None:

@@ -91,7 +91,7 @@ def shards_at(
 ) -> list[Shard]:
     """Every measurement that these places need; of the splits `detailed` also those of groups, and
     of test costs."""
-    shards: list[Shard] = []
+    shards = []
     for variant, split, axes in placed:
         what = variant.what
         shards += [what.shard("verdicts", axis, split, seed) for axis in axes for seed in seeds]

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from engine.core.text import visible
 from engine.core.types import Values
 from engine.core.words import AXES, PREDICTED, Word, axis_name, duration
-from engine.report.palette import Look
 from engine.tracks.language_models.benchmarks.base import PREFIX, scored_benchmarks
 from engine.tracks.language_models.bias_intervals import FEW
 
@@ -77,7 +76,7 @@ def quick_words(prompts: int) -> str:
 
 NO_CONTROLS = "This run was made without random cuts to rank FASP among."
 
-METHODS: dict[str, Word] = {
+METHODS = {
     "fasp": Word(
         "FASP",
         "Protects the heads that matter most for perplexity, then cuts those that add most bias.",
@@ -215,7 +214,7 @@ _FLOOR = (
     "Read it with its null band."
 )
 
-READINGS: dict[str, Word] = {
+READINGS = {
     "group_means": Word(
         "group means", "Mean of all prompts of the axis against subgroup means (published scores)."
     ),
@@ -227,7 +226,7 @@ READINGS: dict[str, Word] = {
     ),
 }
 
-SPANS: dict[str, Word] = {
+SPANS = {
     "continuation": Word("continuation", "Only what the model wrote is judged."),
     "prompt+continuation": Word(
         "prompt and continuation", "The judge also sees the prompt, as in the published code."
@@ -237,12 +236,12 @@ SPANS: dict[str, Word] = {
     ),
 }
 
-ABLATIONS: dict[str, Word] = {
+ABLATIONS = {
     "zero": Word("to zero", "It gives zeros, as published."),
     "mean": Word("to its mean", "It gives its average over the validation text."),
 }
 
-SCORES: dict[str, Word] = {
+SCORES = {
     "z_bias": Word(
         "effect on bias",
         "Bias with the head on minus bias with it off; positive: cutting it lowers bias.",
@@ -266,7 +265,7 @@ SCORES: dict[str, Word] = {
     "random": Word("random number", "A seeded random number; no information."),
 }
 
-ESTIMATORS: dict[str, Word] = {
+ESTIMATORS = {
     "auto": Word(
         "automatic",
         "Starts with the gradient for all heads and measures those that matter by the cheapest "
@@ -505,7 +504,7 @@ def extrapolated_words(tried: Values, sure: float) -> str:
     )
 
 
-METRICS: dict[str, Word] = {
+METRICS = {
     "bias:group_means": Word("bias", _BIAS, "toxicity", "lower", _FLOOR),
     "bias:subgroup_mean_of_means": Word(
         "bias (unweighted mean)", _BIAS, "toxicity", "lower", _FLOOR
@@ -568,7 +567,7 @@ METRICS: dict[str, Word] = {
     },
 }
 
-TERMS: dict[str, str] = {
+TERMS = {
     "FASP": METHODS["fasp"].definition,
     "bias only": METHODS["bias_only"].definition,
     "perplexity only": METHODS["ppl_only"].definition,
@@ -599,14 +598,14 @@ TERMS: dict[str, str] = {
 SMALLER = "If we make the model smaller, who pays, and how sure are we?"
 """The summary's question where an audit has more than cuts of heads."""
 
-PAGES: dict[str, str] = {
+PAGES = {
     "heads": "Which heads add to the bias, and which does the model need?",
     "bench": "What if these heads are off?",
     "examples": "What does the model write, before and after?",
     "playground": "What does it write when heads are off?",
 }
 
-CHOICES: dict[str, dict[str, Word]] = {
+CHOICES = {
     "reading": READINGS,
     "span": SPANS,
     "ablation": ABLATIONS,
@@ -616,7 +615,7 @@ CHOICES: dict[str, dict[str, Word]] = {
 """Values of settings by name."""
 
 
-SETTINGS: dict[str, str] = {
+SETTINGS = {
     "max prompts": "prompts per axis at most",
 }
 
@@ -624,7 +623,7 @@ SETTINGS: dict[str, str] = {
 # How each selection looks, in every chart.
 
 
-LOOKS: dict[str, Look] = {
+LOOKS = {
     "fasp": ("#0072B2", "#56B4E9", "circle", "solid"),
     "annealed": ("#6B4C9A", "#B79AE0", "pentagon", "solid"),
     "diffheads": ("#6B6A00", "#B9B23A", "star-diamond", "solid"),

@@ -195,7 +195,7 @@ def forecast(context: TextContext, arms: Sequence[TextArm]) -> float:
     """The work in the unit of Measurement.size, before it is known which heads will be cut. An
     upper end: masks that two arms happen to share count for each."""
     trials = max(arm.n_trials for arm in arms)
-    shards: dict[tuple[object, ...], TextShard] = {}
+    shards = {}
     for arm in arms:
         for trial in range(arm.n_trials):
             for count, shard in _rounds(context, arm, trial):

@@ -62,7 +62,7 @@ class _LogOdds(_Logits):
 
 def _parts(
     clf: TextClassifier, batch: Mapping[str, Tensor], baseline: str
-) -> tuple[_Logits, Tensor, dict[str, Any]]:
+) -> tuple[_Logits, Tensor, Values]:
     """The model, the texts' embeddings, and what else every attribution is given."""
     end, start = baseline_embeddings(clf, batch, baseline)
     rest = {name: values for name, values in batch.items() if name != "input_ids"}
@@ -152,7 +152,7 @@ def head_outputs(
     batch: Mapping[str, Tensor],
     target: Tensor,
     attribute: Attribute,
-    baseline: str = "pad",
+    baseline: str,
 ) -> list[Tensor]:
     """Attribution of what every head hands to the output projection, summed over tokens and width:
     [texts, heads].

@@ -4,7 +4,7 @@ as GroupMeasure."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -238,7 +238,7 @@ def accuracy(counts: np.ndarray) -> np.ndarray:
     return np.einsum("ccs->s", counts) / counts.sum(axis=(0, 1))
 
 
-METRICS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"accuracy": accuracy, MATTHEWS: matthews}
+METRICS = {"accuracy": accuracy, MATTHEWS: matthews}
 
 
 def task_metric(name: str, probabilities: np.ndarray, labels: np.ndarray) -> float:

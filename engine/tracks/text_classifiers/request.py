@@ -74,7 +74,7 @@ DEMO: dict[str, Any] = {
 """
 
 
-def tune_of(model: str) -> dict[str, Any]:
+def tune_of(model: str) -> Values:
     """The usual fine-tuning of a model: the thesis', but for the embedded demo-bert and its
     pre-trained weights."""
     place = resolve(model)
@@ -181,7 +181,7 @@ def _columns(usual: str, *more: str) -> Callable[[Values], Offer]:
     return offer
 
 
-def _procedure(known: Callable[[], Iterable[str]] | None = None) -> Field:
+def _procedure(known: Callable[[], Iterable[str]] | None) -> Field:
     return part(
         "procedure",
         "names",
@@ -680,7 +680,6 @@ def texts_of(request: TextRequest, info: Any = None) -> TextSet:
         request.target,
         columns_of(request.axes),
         request.max_texts,
-        seed=0,
     )
     texts = load_texts(request.data, ask)
     if info is None or retunes(request, info):
@@ -722,7 +721,7 @@ def _fit_faults(request: TextRequest, info: Any, texts: TextSet) -> list[Fault]:
     # Settings of the scores, where they are settings at all, that do not go with so many
     # classes.
     n_classes = len(texts.classes)
-    faults: list[Fault] = []
+    faults = []
     for score in dict.fromkeys(score for _, score in request.arms if score in head_importances()):
         method, given = head_importances()[score], request.score_settings.get(score, {})
         if isinstance(given, Mapping) and not setting_faults(method.settings, given):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -36,7 +36,7 @@ SUMMARY = Summary(
 TOLERANCE = 1e-6
 
 
-def recomputed(run: Run) -> list[dict[str, Any]]:
+def recomputed(run: Run) -> list[Values]:
     """One check per metric, the means, and the winning tickets by their definition."""
     texts = run.table("texts").set_index("text_id")
     stored = run.table("predictions")
@@ -52,7 +52,7 @@ def recomputed(run: Run) -> list[dict[str, Any]]:
     ]
 
 
-def _tickets(run: Run, stored: pd.DataFrame, texts: pd.DataFrame) -> dict[str, Any]:
+def _tickets(run: Run, stored: pd.DataFrame, texts: pd.DataFrame) -> Values:
     """full mean <= subnetwork mean + its standard deviation, from the answers of every seed."""
     levels = run.table("ticket_levels")
     levels, variants = levels[levels["axis"] == ""], run.table("variants")

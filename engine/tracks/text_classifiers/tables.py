@@ -236,7 +236,7 @@ def values_of(
 
 def tickets_of(levels: pd.DataFrame) -> pd.DataFrame:
     """The largest matching sparsity of every arm and group, with the numbers at that sparsity."""
-    rows: list[dict[str, Any]] = []
+    rows = []
     key = ["method", "axis", "group", "metric"]
     for values, part in levels.groupby(key, sort=False):
         most, unbroken = largest(part["sparsity"].tolist(), part["matching"].tolist())
@@ -300,7 +300,7 @@ def _mask_rows(
     key: tuple[float, int],
     shard: TextShard,
     worth: Mapping[View, np.ndarray],
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Values]:
     """A row per mask and group of texts; the units stand with the row of all texts."""
     units = [json.dumps(row) for row in context.without_weights(shard)[0]["units"].tolist()]
     for view, values in worth.items():
@@ -321,7 +321,7 @@ def _rank_rows(
     finished: Finished,
     worth: Mapping[tuple[float, int], Mapping[View, np.ndarray]],
     views: Mapping[View, np.ndarray],
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Values]:
     for level in finished.levels:
         if level.arm.procedure.retrains:
             continue
@@ -671,7 +671,7 @@ def _fetched(context: TextContext, shards: Mapping[str, TextShard], column: str)
     """The tables of some measurements, one below the other; `column` says whose."""
     tables = context.fetch(list(shards.values()))
     named = [table.assign(**{column: name}) for name, table in zip(shards, tables, strict=True)]
-    return pd.concat([table for table in named if len(table)] or named[:1], ignore_index=True)
+    return _joined(named)
 
 
 def _curves(context: TextContext, finished: Finished, dense: Sequence[TextShard]) -> pd.DataFrame:

@@ -96,7 +96,7 @@ def universal_masks(table: pd.DataFrame) -> dict[str, bool | None]:
 
 def tasks_of(runs: Sequence[Run], ask: Ask) -> list[Task]:
     """The audits, ready to be measured on; RequestError with every fault of every one."""
-    faults: list[Fault] = []
+    faults = []
     if len(runs) < 2:
         faults.append(
             Fault(
@@ -184,7 +184,7 @@ def _unlike(tasks: Sequence[Task]) -> list[Fault]:
 def masks_of(tasks: Sequence[Task], ask: Ask) -> Masks:
     """Every task's own masks, for as many trials as all have, and random ones of as many heads."""
     trials = min(len(task.masks) for task in tasks)
-    found: Masks = {task.name: list(task.masks[:trials]) for task in tasks}
+    found = {task.name: list(task.masks[:trials]) for task in tasks}
     info = tasks[0].plan.model
     units = random_units(
         info.n_layers * info.n_heads, len(tasks[0].masks[0]), ask.random_masks, seed=0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.core.words import Word
-from engine.report.palette import Look, Style, pair_style
+from engine.report.palette import Style, pair_style
 
 INTERVALS_TEXTS = (
     "Intervals are 95 %, over texts and seeds; changes are paired, text by text, each seed with its"
@@ -71,7 +71,7 @@ SAME_MODELS = (
 
 FEW_SEEDS = "Fewer than three seeds: nothing here is called a ticket."
 
-PROCEDURES: dict[str, Word] = {
+PROCEDURES = {
     "one-shot-isp": Word(
         "one-shot ISP",
         "Scores once, cuts the lowest heads from the pre-trained weights, and fine-tunes the rest"
@@ -110,7 +110,7 @@ PROCEDURES: dict[str, Word] = {
 """Ways to cut heads of a text classifier. An arm of an audit is one of them with a score:
 "isp:conductance"."""
 
-IMPORTANCE: dict[str, Word] = {
+IMPORTANCE = {
     "conductance": Word(
         "conductance",
         "Rank correlation between a head's attention and how much the prediction rests on it "
@@ -165,14 +165,14 @@ IMPORTANCE: dict[str, Word] = {
 }
 """What tells which heads of a text classifier matter. The lowest are cut first."""
 
-STAGES: dict[str, Word] = {
+STAGES = {
     "pre-trained": Word(
         "pre-trained", "The weights before the task, with a classification head drawn at random."
     ),
     "fine-tuned": Word("fine-tuned", "The full model after training on the task, nothing cut."),
 }
 
-MAP_CORRELATIONS: dict[str, Word] = {
+MAP_CORRELATIONS = {
     "spearman": Word(
         "Spearman", "Correlation of ranks: do large attentions go with large attributions?"
     ),
@@ -198,7 +198,7 @@ def stage_name(stage: str) -> str:
     return STAGES[stage].name if stage in STAGES else stage
 
 
-METRICS: dict[str, Word] = {
+METRICS = {
     "matthews": Word(
         "Matthews correlation",
         "Correlation of predicted and true class: 1 is perfect, 0 is chance, also where one class"
@@ -223,7 +223,7 @@ METRICS: dict[str, Word] = {
     ),
 }
 
-TERMS: dict[str, str] = {
+TERMS = {
     **{PROCEDURES[name].name: PROCEDURES[name].definition for name in PROCEDURES},
     **{
         IMPORTANCE[name].name: IMPORTANCE[name].definition
@@ -235,13 +235,13 @@ TERMS: dict[str, str] = {
     "ticket": WINNING,
 }
 
-PAGES: dict[str, str] = {
+PAGES = {
     "tickets": "How many heads can go, and who loses first?",
     "bench": "What if these heads are off?",
     "sentence": "What does it answer to a sentence, and which words decide?",
 }
 
-CHOICES: dict[str, dict[str, Word]] = {"score_settings": IMPORTANCE}
+CHOICES = {"score_settings": IMPORTANCE}
 """Values of settings by name."""
 
 
@@ -251,7 +251,7 @@ def arm_name(method: str) -> str:
     return f"{procedure_name(procedure)} by {importance_name(score)}" if colon else ""
 
 
-SETTINGS: dict[str, str] = {
+SETTINGS = {
     "max texts": "texts per split at most",
     "max length": "tokens of a text at most",
     "tune": "fine-tuning",
@@ -262,7 +262,7 @@ SETTINGS: dict[str, str] = {
 }
 
 
-PROCEDURE_LOOKS: dict[str, Look] = {
+PROCEDURE_LOOKS = {
     "once": ("#7a7a7a", "#b0b0b0", "square", "solid"),
     "alg61": ("#8C7A00", "#E6D000", "triangle-down", "solid"),
     "igspf": ("#009E73", "#2CC79B", "diamond", "solid"),
@@ -288,7 +288,7 @@ SCORE_LOOKS = {
 dash."""
 
 
-def arm_style(arm: str, dark: bool = False) -> Style:
+def arm_style(arm: str, dark: bool) -> Style:
     """A procedure with a score, "isp:random": the procedure's colour and symbol; filling or shape,
     and dash, tell the score."""
     return pair_style(arm, ":", PROCEDURE_LOOKS, SCORE_LOOKS, dark)

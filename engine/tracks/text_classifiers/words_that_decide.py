@@ -82,7 +82,7 @@ def answered(
         what = f"has {length} tokens; the audit's classifier reads {dense.max_length}."
         raise refusal("text", what, "Shorten it: what decides would be cut off.")
     words, places = words_of(dense, question.text, question.second)
-    sides: dict[str, Any] = {}
+    sides = {}
     target = -1
     for name, classifier in (("dense", dense), ("pruned", pruned)):
         hooks.check()

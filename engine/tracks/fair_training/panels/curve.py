@@ -17,7 +17,6 @@ from engine.report.charts import cost, lookup
 from engine.report.charts.classifier_lookup import trials_said
 from engine.report.charts.kinds import add_series, heading, lines, null_band, remark
 from engine.report.charts.panel import Choice, Panel, blank, nothing
-from engine.report.palette import Look
 from engine.report.schema import hovers, readable
 from engine.report.tracks import Measure, track_of
 from engine.store.runs import Run, where
@@ -54,7 +53,7 @@ def families(run: Run) -> list[str]:
     return ["main", *(name for name in ("stages", "pruning", "bifp") if name in found), "all"]
 
 
-def shown_of(methods: Sequence[str], family: str, chosen: str = "") -> list[str]:
+def shown_of(methods: Sequence[str], family: str, chosen: str) -> list[str]:
     """The run's methods of one family, with BiFP, the dense models and the chosen one."""
     if family == "all":
         return list(methods)
@@ -156,7 +155,7 @@ def images_read(run: Run, methods: Sequence[str], at: float | None = None) -> st
 # How each way of fair training looks, in every chart.
 
 
-LOOKS: dict[str, Look] = {
+LOOKS = {
     "bifp-str": ("#0072B2", "#56B4E9", "circle", "solid"),
     "bifp-uns": ("#0072B2", "#56B4E9", "circle-open", "dash"),
     "bifp-str-no-m": ("#2A93D5", "#9AD4F7", "triangle-left", "dot"),

@@ -182,7 +182,7 @@ def masked_filters_of(model: nn.Module, graph: FilterGraph) -> Masked:
 def masked_weights_of(model: nn.Module) -> Masked:
     """Single weights of convolutions and linear layers as units, in the order of the modules;
     biases stay."""
-    parts: list[Part] = []
+    parts = []
     sizes: list[int] = []
     for name, module in model.named_modules():
         if isinstance(module, COUNTED):

@@ -4,7 +4,6 @@ scores."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -47,7 +46,7 @@ def bench_map(run: Run, choice: Choice, off: Units) -> Panel:
     has_scores = _scored_by(run, choice) is not None
     size = 15 if across <= WIDE else 9 if across <= 32 else 5
     for is_off, part in table.groupby("off"):
-        dots: dict[str, Any] = {"size": size, "symbol": "square", "color": choice.theme.ink}
+        dots = {"size": size, "symbol": "square", "color": choice.theme.ink}
         if is_off:
             soft = choice.theme.soft
             dots |= {"symbol": "square-x-open", "color": soft, "opacity": 0.6}

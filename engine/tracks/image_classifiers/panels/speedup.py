@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -18,7 +17,7 @@ from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import DENSE, axis_note, groups_in_order, paid_most
 from engine.report.charts.kinds import add_points, beside, diagonal, dot, entry, lines
 from engine.report.charts.panel import Choice, Panel, nothing, plain, ratio_axis
-from engine.report.palette import Look, Style, pair_style, series_styles
+from engine.report.palette import Style, pair_style, series_styles
 from engine.report.schema import hovers, readable
 from engine.report.tracks import Measure, track_of
 from engine.store.runs import Run, where
@@ -93,7 +92,7 @@ def loss_said(loss: str) -> str:
 # How each method looks with each loss, in every chart.
 
 
-LOOKS: dict[str, Look] = {
+LOOKS = {
     "autobot": ("#0072B2", "#56B4E9", "square", "solid"),
     "taylor": ("#882255", "#D46A98", "triangle-up", "solid"),
     "fpgm": ("#CC79A7", "#E59BC3", "pentagon", "solid"),
@@ -106,7 +105,7 @@ BY_LOSS = {"": ("-open", "dot"), "pw": ("", "solid")}
 loss."""
 
 
-def arm_style(arm: str, dark: bool = False) -> Style:
+def arm_style(arm: str, dark: bool) -> Style:
     """A method with a loss, "taylor+pw": the method's colour and symbol; filling and dash tell the
     loss."""
     return pair_style(arm, "+", LOOKS, BY_LOSS, dark)
@@ -423,7 +422,7 @@ def _speed_answer(run: Run, choice: Choice, table: pd.DataFrame) -> str:
     mine = table[(table["method"] == choice.method) & at_level(table["target"], choice.level)]
     if mine.empty:
         return "The time of the chosen variant was not measured."
-    row: dict[str, Any] = mine.iloc[0].to_dict()
+    row = mine.iloc[0].to_dict()
     promise = row["theoretical"]
     part = (
         phrasing.percent(round(row["speedup"] / promise, 2))

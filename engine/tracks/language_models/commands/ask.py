@@ -15,7 +15,7 @@ from engine.surgery.record import check_mask_fits, read_mask
 
 ASKS = "prompt"
 HIDDEN = "[hidden]"
-OPTIONS: dict[str, dict[str, Any]] = {
+OPTIONS = {
     "--prompt": {"metavar": "TEXT", "help": "what the models go on from"},
     "--mask": {"metavar": "mask.json", "help": "heads to switch off, in place of a variant"},
     "--heads": {"metavar": "LAYER.HEAD,...", "help": "heads to switch off, as in 0.1,2.3"},

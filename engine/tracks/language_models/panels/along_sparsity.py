@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -425,7 +424,7 @@ def _arms_answer(
     return f"{first} {told(run, found, what)}", f"{more} {each(run, found)}"
 
 
-def _beside_dense(view: lookup.View, others: list[dict[str, Any]]) -> str:
+def _beside_dense(view: lookup.View, others: list[Values]) -> str:
     """What each way that takes as much does to the dense model's bias."""
     near = f"as much (±{phrasing.percent(NEAR)})"
     if not others:

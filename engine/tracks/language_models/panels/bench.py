@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -90,7 +89,7 @@ def on_validation(run: Run, choice: Choice, off: tuple[int, ...]) -> Panel | Non
     if bias is None:
         return None
     found = predicted(run, off, choice.measured)
-    table: list[dict[str, Any]] = [
+    table = [
         {
             "number": "change of bias",
             **_predicted_columns(found.change),

@@ -15,6 +15,7 @@ from engine.core.types import Values, exact_count, rng
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
+from engine.report.charts.heat_map import prove_head
 from engine.report.charts.kinds import dots, entry, hover
 from engine.report.charts.panel import Choice, Panel, wrapped
 from engine.report.palette import Style
@@ -28,7 +29,6 @@ from engine.tracks.language_models.panels.heads import (
     critical_units,
     gamma_of,
     pooled_scores,
-    prove_head,
 )
 from engine.tracks.language_models.panels.reliability import by_seed
 from engine.tracks.language_models.pilot import WIDTH, picked

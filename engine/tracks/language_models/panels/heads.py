@@ -9,12 +9,11 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
-from engine.core.errors import RequestError, unknown
 from engine.core.types import POOLED, Values, is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
-from engine.report.charts.heat_map import Scale, head_grid, shape_of
+from engine.report.charts.heat_map import Scale, head_grid, prove_head, shape_of
 from engine.report.charts.kinds import entry, silent
 from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.schema import hovers, readable
@@ -135,13 +134,6 @@ def head_numbers(run: Run, unit: int) -> pd.DataFrame:
     mine = mine.sort_values("seed").drop_duplicates(["score", "estimator", "axis"])
     named = mine.assign(quantity=mine["score"].map(own.score_name)).reset_index(drop=True)
     return readable(named, f"quantity axis {NUMBERS}", **NAMES)
-
-
-def prove_head(run: Run, unit: int) -> None:
-    """RequestError where the model has no such head."""
-    total = run.n_units
-    if not 0 <= unit < total:
-        raise RequestError(unknown("head", unit, [f"0 to {total - 1}"]))
 
 
 def pooled_scores(run: Run, score: str, axis: str = "") -> pd.DataFrame:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -264,7 +263,7 @@ def said(found: Told) -> str:
     return f"{start} {_changes(rows)} {judged}"
 
 
-def _changes(rows: list[dict[str, Any]]) -> str:
+def _changes(rows: list[Values]) -> str:
     among = sum(row["group"] != ALL for row in rows)
     moved = {
         way: [
@@ -294,7 +293,7 @@ def _name(row: Values) -> str:
     return words.quoted(row["group"]) if row["group"] != ALL else "all texts together"
 
 
-def _judge(rows: list[dict[str, Any]]) -> str:
+def _judge(rows: list[Values]) -> str:
     """About whom the judge is shown to err."""
     wrong = [_name(row) for row in rows if row["errs"]]
     if not wrong:

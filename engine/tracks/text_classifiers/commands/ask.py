@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from engine.core.text import visible
 from engine.core.types import Values
@@ -12,7 +11,7 @@ from engine.report.one_input import class_lines
 from engine.store.runs import Run
 
 ASKS = "sentence"
-OPTIONS: dict[str, dict[str, Any]] = {
+OPTIONS = {
     "--text": {"metavar": "TEXT", "help": "the sentence to classify"},
     "--second": {"metavar": "TEXT", "help": "the second text, where the task has pairs"},
 }

@@ -12,13 +12,12 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
-from engine.core.errors import RequestError, unknown
 from engine.core.types import POOLED, Values, at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_said
 from engine.report.charts.cost import BY_CHANCE, MAX_Q, as_change, direction, q_said
-from engine.report.charts.heat_map import Scale, head_grid, mark, matrix_figure
+from engine.report.charts.heat_map import Scale, head_grid, mark, matrix_figure, prove_head
 from engine.report.charts.kinds import dots, lines, looks_of, points
 from engine.report.charts.panel import Choice, Panel, nothing, wrapped
 from engine.report.charts.reliability_parts import (
@@ -276,9 +275,7 @@ def _scatter(run: Run, choice: Choice, score: str, both: pd.DataFrame) -> go.Fig
 def head_numbers(run: Run, unit: int) -> pd.DataFrame:
     """Everything measured on one head: per stage, score and group its importance, and its rank
     among all heads."""
-    total = run.n_units
-    if not 0 <= unit < total:
-        raise RequestError(unknown("head", unit, [f"0 to {total - 1}"]))
+    prove_head(run, unit)
     table = where(_table(run), seed=POOLED)
     places = table.groupby(["stage", "score", "axis", "group"])["value"]
     mine = table.assign(rank=places.rank(ascending=False, method="min"))

@@ -263,7 +263,7 @@ def spread(mean: float, std: float, measure: Any) -> str:
     return measure.number(mean) + ("" if math.isnan(std) else f" \u00b1 {phrasing.number(std)}")
 
 
-def level_row(run: Run, variant: Values) -> dict[str, Any] | None:
+def level_row(run: Run, variant: Values) -> Values | None:
     """The row of ticket_levels about a pooled variant on all texts."""
     rows = where(_levels_of(run, variant), group="")
     return None if rows.empty else rows.iloc[0].to_dict()
@@ -416,7 +416,7 @@ def comparable(run: Run, others: Sequence[Run]) -> list[Run]:
     each set of texts."""
     names = ("n_layers", "n_heads", "pretrained_hash")
     mine = [run.model.get(name) for name in names]
-    found: dict[str, Run] = {run.data["digest"]: run}
+    found = {run.data["digest"]: run}
     for other in others if mine[-1] else ():
         if [other.model.get(name) for name in names] == mine:
             found.setdefault(other.data["digest"], other)
@@ -466,7 +466,7 @@ def _kept_of(
     """Kept units per seed of every task that has the arm at this level; names of those that have
     not."""
     found: dict[str, list[list[int]]] = {}
-    without: list[str] = []
+    without = []
     for one in (run, *comparable(run, others)):
         name, axis = _task_name(one, found), one.request["axes"][0]
         known = (
