@@ -252,7 +252,8 @@ def beside(run: Run, choice: Choice, variant: Values) -> list[tuple[str, str]]:
     if len(names) != 2 or CLASS_AXIS in axis.split("+") or lookup.is_predicted(variant):
         return []
     rows = where(lookup.frame(run, "groups"), variant=variant["variant"], axis=axis)
-    rows = rows[rows["metric"].isin(["fpr", "tpr"]) & rows["delta"].notna()].to_dict("records")
+    rows = rows[rows["metric"].isin(["fpr", "tpr"]) & rows["delta"].notna()]
+    rows = rows[rows["verdict"] == ""].to_dict("records")
     for metric, worse, own, other in (("fpr", "rose", *names), ("tpr", "fell", *names[::-1])):
         clear = [
             words.quoted(row["group"])
@@ -264,7 +265,7 @@ def beside(run: Run, choice: Choice, variant: Values) -> list[tuple[str, str]]:
             full = f"the share of {items} taken for {words.quoted(other)}"
             short = f"errors on {words.quoted(own)}"
             found.append((short, f"{full}, for {in_words.names(clear)}"))
-    both = " and ".join(full for _, full in found)
+    both = "; ".join(full for _, full in found)
     return [("errors on either class", both)] if len(found) > 1 else found
 
 

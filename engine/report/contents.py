@@ -16,24 +16,24 @@ from engine.store.runs import Run
 def default_choice(
     run: Run, axis: str | None = None, variant: str | None = None, dark: bool = False
 ) -> Choice:
-    """The named variant, else the track's first method at the level where its readers start. Not
-    picked by result.
+    """The named variant, of one of several trials their mean; else the track's first method at the
+    level where its readers start. Not picked by result. Without an axis the target's, else the
+    first of which the variant is reported.
 
     RequestError for a variant that cannot be named; the known ones are.
     """
-    axis, level = axis or run.request["axes"][0], track_of(run).level
-    reading = default_reading(run)
+    level, reading, table = track_of(run).level, default_reading(run), lookup.reported(run)
+    axes = [axis] if axis else run.request["axes"]
     if variant is not None:
         row = variant_row(run, variant)
-        return Choice(
-            row["method"],
-            row.get("target_axis") or axis,
-            float(row[level.column]),
-            axis,
-            reading,
-            dark,
-            variant=variant,
-        )
+        pooled = row.get("pooled")
+        variant = pooled if pooled and isinstance(pooled, str) else variant
+        of = (one for one in axes if variant in set(lookup.of_axis(run, table, one)["variant"]))
+        axis = next(of, axes[0])
+        target = row.get("target_axis") or axis
+        amount = float(row[level.column])
+        return Choice(row["method"], target, amount, axis, reading, dark, variant=variant)
+    axis = axes[0]
     found = lookup.methods(run, axis)
     if not found:
         return Choice("dense", axis, level.none, None, reading, dark)

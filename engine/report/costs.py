@@ -62,19 +62,19 @@ def saved_said(run: Run, variant: Values) -> str:
     parts = [_share(dense, mine, column, of) for column, of in SAVED]
     said = phrasing.listing(filter(None, parts))
     time = track_of(run).ways.untimed(variant) or _time(mine, dense)
-    saved = f"It saves {said}; {time}." if said else f"It makes the model no smaller; {time}."
-    return f"{saved}{file_said(run, mine['bytes'])}"
+    packed = file_said(run, "the cut model", mine["bytes"])
+    return (
+        f"It saves {said}; {time}.{packed}" if said else f"It makes the model no smaller; {time}."
+    )
 
 
-def file_said(run: Run, size: float) -> str:
-    """How many bytes the packed file has that the model was unpacked from, beside so many; "" where
-    it was read as it is."""
+def file_said(run: Run, what: str, size: float) -> str:
+    """How many bytes the packed numbers have that the model was unpacked from, beside so many of
+    `what`; "" where it was read as it is."""
     if not (file := run.model.get("file_bytes")):
         return ""
     mine, packed = (f"{one / 1e6:,.0f} MB" for one in (size, file))
-    return (
-        f" Shares are of the model as unpacked: this takes {mine}, the file that was read {packed}."
-    )
+    return f" Shares are of the model unpacked: {what} takes {mine}, the packed file {packed}."
 
 
 def savings(run: Run, variant: Values) -> list[str]:

@@ -265,7 +265,7 @@ def _open(view: View, open_: Sequence[Loss], tests: int) -> str:
     if not open_:
         why = "" if view.is_whole else f": too few {view.reading.group.few}"
         return f"no group can be judged{why}."
-    said = _costs(view, open_, "{}s, perhaps by {} or more", "may {} by {} or more")
+    said = _costs(view, open_, "{}s (perhaps by {} or more)", "may {} by {} or more")
     needs = [loss.needed(tests) for loss in open_ if loss.group]
     if repeats(view.run) > 1:
         return f"{said} More {track.nouns.repeat}s or {track.nouns.items} would tell."
@@ -283,11 +283,13 @@ def _costs(view: View, losses_: Sequence[Loss], *how: str) -> str:
     """Losses, in a sentence each, the first with a small letter; how: of a verb and an amount, of
     clear losses and of others."""
     said = []
+    ways = {True: how[0], False: how[-1]}
     ordered = sorted(
-        losses_, key=lambda loss: (not loss.group, loss.measure.name, not loss.is_clear)
+        losses_,
+        key=lambda loss: (not loss.group, loss.measure.name, how.index(ways[loss.is_clear])),
     )
-    alike = groupby(ordered, lambda loss: (loss.measure, bool(loss.group), loss.is_clear))
-    for (measure, is_group, is_clear), few in alike:
+    alike = groupby(ordered, lambda loss: (loss.measure, bool(loss.group), ways[loss.is_clear]))
+    for (measure, is_group, way), few in alike:
         mine = sorted(few, key=lambda loss: -loss.value)
         choice, names = view.choice, [words.quoted(loss.group) for loss in mine]
         most = f"{choice.tolerance:g}" if is_group else in_words.per_cent(choice.quality_tolerance)
@@ -295,9 +297,7 @@ def _costs(view: View, losses_: Sequence[Loss], *how: str) -> str:
         whose += f", most for {names[0]}" * (len(names) > NAMED)
         of = f" for {whose}" if is_group else ""
         overall = " overall" * (not is_group and measure.name in _weighed(view))
-        said.append(
-            f"{measure.name}{overall} {how[not is_clear and -1].format(_way(measure), most)}{of}."
-        )
+        said.append(f"{measure.name}{overall} {way.format(_way(measure), most)}{of}.")
     return " ".join([*said[:1], *map(phrasing.sentence, said[1:])])
 
 
@@ -499,11 +499,14 @@ class Moves:
     view: View
     found: list[Change]
     who: Moved
+    beside: list[tuple[str, str]]
+    """Clear harms that no reading holds, in short and in full."""
 
 
 def moves_of(view: View) -> list[Moves]:
     """What clearly changed, of all that a verdict is about."""
-    return [Moves(one, changes(one), moved(one)) for one in views(view.run, view.choice)]
+    beside = _beside(view)
+    return [Moves(one, changes(one), moved(one), beside) for one in views(view.run, view.choice)]
 
 
 def _side(
@@ -535,8 +538,8 @@ def _side(
         if groups:
             told.append((size, group, (phrasing.VERBS[way], f"{group.name} for {groups}")))
         found += sorted(told, key=lambda one: -one[0])
-    rest = _beside(every[0].view) if is_harm else []
-    for short, full in rest if exact >= 0 else [("more harm", "")][: len(rest)]:
+    rest = every[0].beside if is_harm else []
+    for short, full in rest if exact >= 0 else [("other harm", "")][: len(rest)]:
         verb = "raises" if exact >= 0 else "does"
         found.append((0.0, Measure(""), (verb, full if exact > 1 else short)))
     verbs = [verb for *_, (verb, _) in found]

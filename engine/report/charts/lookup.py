@@ -156,7 +156,8 @@ def variant_of(run: Run, choice: Choice) -> Values:
     if rows.empty:
         known = [level.say(value) for value in levels(run, choice.method, choice.axis)]
         raise RequestError(unknown(level.noun, level.say(choice.level), known))
-    for row in table[table["variant"] == choice.variant].to_dict("records"):
+    named = table[table["variant"] == choice.variant] if choice.variant else table[:0]
+    for row in named.to_dict("records"):
         is_same = (row["method"], row[level.column]) == (choice.method, choice.level)
         if is_same and row.get("target_axis") in (None, "", choice.axis):
             return row

@@ -314,7 +314,7 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> tuple[str, str]:
     chosen = lookup.variant_of(run, choice)["variant"]
     rows = table[table["variant"] == chosen]
     if rows.empty:
-        return f"The chosen variant was not measured on these {track.nouns.items}.", text
+        return "The chosen variant is not among these points.", text
     mine, name = rows.iloc[0], _names(run, rows)
     if not mine["competes"]:
         return text, ""

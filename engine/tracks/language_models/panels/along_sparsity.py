@@ -280,7 +280,7 @@ def by_bytes(run: Run, choice: Choice) -> Panel:
         f" {own.ZEROS} {own.COMPRESSED}"
     )
     if dense := costs_of(run, "dense"):
-        note += file_said(run, dense["bytes"])
+        note += file_said(run, "the dense model", dense["bytes"])
     return _weighed(run, choice, "bytes", "For the same bytes", note)
 
 

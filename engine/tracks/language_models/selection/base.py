@@ -230,8 +230,8 @@ def level_faults(sparsities: Iterable[float], shape: Shape) -> list[Fault]:
     if any(shape.may_take(groups_per_layer(level, shape)) for level in sparsities):
         return []
     least = next(filter(shape.may_take, range(1, shape.groups)), 0)
-    heads = f"{shape.group} heads that share keys" if shape.group > 1 else "a head"
-    what = f"no level takes {heads} from each layer of {shape.n_heads}, as loaders need."
+    keys = f" ({shape.group} share keys)" * (shape.group > 1)
+    what = f"no level leaves each layer of {shape.n_heads} heads{keys} a number that loaders read."
     fix = f"Add a level of {math.ceil(1000 * least / shape.groups) / 1000:g}, or leave it out."
     return [Fault("deployable", what, fix if least else "Leave it out.")]
 
