@@ -23,7 +23,7 @@ from pages.shared import cache, state
 from pages.shared.controls import button, capital, is_dark
 from pages.shared.safe import boundary, escaped, visible
 
-AT_FIRST = 8
+AT_FIRST = 10
 """Cards before a reader asks for more: each one is read from disk."""
 
 
