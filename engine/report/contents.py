@@ -22,12 +22,13 @@ def default_choice(
 
     RequestError for a variant that cannot be named; the known ones are.
     """
-    level, reading, table = track_of(run).level, default_reading(run), lookup.reported(run)
+    level, reading = track_of(run).level, default_reading(run)
     axes = [axis] if axis else run.request["axes"]
     if variant is not None:
         row = variant_row(run, variant)
         pooled = row.get("pooled")
         variant = pooled if pooled and isinstance(pooled, str) else variant
+        table = lookup.reported(run)
         of = (one for one in axes if variant in set(lookup.of_axis(run, table, one)["variant"]))
         axis = next(of, axes[0])
         target = row.get("target_axis") or axis
@@ -37,8 +38,8 @@ def default_choice(
     found = lookup.methods(run, axis)
     if not found:
         return Choice("dense", axis, level.none, None, reading, dark)
-    cut = [value for value in lookup.levels(run, found[0], axis) if value > level.none]
-    return Choice(found[0], axis, level.first(cut) if cut else level.none, None, reading, dark)
+    first = level.first(lookup.levels(run, found[0], axis))
+    return Choice(found[0], axis, first, None, reading, dark)
 
 
 def default_reading(run: Run) -> str:

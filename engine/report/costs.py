@@ -29,7 +29,8 @@ def cost_said(view: View, sentence: str) -> str:
         is_worse = row is not None and phrasing.direction(row) == quality.worse
         if not re.search(f"{quality.name} (from|by)", sentence) and (is_worse or not found):
             found.append(_quality(quality, row, view.is_dense))
-    return " ".join((*found, saved_said(view.run, view.variant))).strip()
+    saved = saved_said(view.run, view.variant)
+    return f"{' '.join((*found, saved)).strip()}{file_said(view.run) * (' bytes' in saved)}"
 
 
 def _quality(measure: Measure, row: Values | None, is_dense: bool) -> str:
@@ -62,19 +63,17 @@ def saved_said(run: Run, variant: Values) -> str:
     parts = [_share(dense, mine, column, of) for column, of in SAVED]
     said = phrasing.listing(filter(None, parts))
     time = track_of(run).ways.untimed(variant) or _time(mine, dense)
-    packed = file_said(run, "the cut model", mine["bytes"])
-    return (
-        f"It saves {said}; {time}.{packed}" if said else f"It makes the model no smaller; {time}."
-    )
+    return f"It saves {said}; {time}." if said else f"It makes the model no smaller; {time}."
 
 
-def file_said(run: Run, what: str, size: float) -> str:
-    """How many bytes the packed numbers have that the model was unpacked from, beside so many of
-    `what`; "" where it was read as it is."""
-    if not (file := run.model.get("file_bytes")):
+def file_said(run: Run) -> str:
+    """How many bytes the model has unpacked, and packed as it was read; "" where it was read as it
+    is."""
+    dense, packed = costs_of(run, "dense"), run.model.get("file_bytes")
+    if dense is None or not packed:
         return ""
-    mine, packed = (f"{one / 1e6:,.0f} MB" for one in (size, file))
-    return f" Shares are of the model unpacked: {what} takes {mine}, the packed file {packed}."
+    whole, file = (f"{one / 1e6:,.0f} MB" for one in (dense["bytes"], packed))
+    return f" Shares of bytes are of the model unpacked, {whole}; packed, as it was read, {file}."
 
 
 def savings(run: Run, variant: Values) -> list[str]:

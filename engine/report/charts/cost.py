@@ -65,7 +65,7 @@ def cost(run: Run, choice: Choice) -> Panel:
         f"Time: median of {n} on {device}, cut and uncut in turn. Its bar is the median of the"
         " paired ratios, its range their middle half. Other machines differ. "
     )
-    stored = f"Bytes: the weights as stored.{file_said(run, 'this', mine['bytes'])}"
+    stored = f"Bytes: the weights as stored.{file_said(run)}"
     note = f"{time * (not untimed)}{stored}"
     colour = track_of(run).methods.style(variant["method"], choice.dark).colour
     figure = None if is_dense else _figure(choice, colour, dense, mine, track_of(run).nouns.whole)

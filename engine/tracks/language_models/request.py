@@ -835,8 +835,8 @@ def _model_faults(request: AuditRequest, model: Any) -> list[Fault]:
     faults += _length_faults(request, model, around or 0)
     attempt(fits, faults)
     config, known = read_config(model.folder)[0], compressions()
-    shares = [one for one in request.sparsities if is_number(one) and 0 < one < 1]
     if request.deployable:
+        shares = [one for one in request.sparsities if is_number(one) and 0 < one < 1]
         faults += even_faults(config) or (level_faults(shares, shape_of(config)) if shares else [])
     # Experts lie stacked in one tensor, no linear layer: what changes weights would leave most of
     # the model as it is and call it made smaller.

@@ -232,8 +232,7 @@ def beside(run: Run, choice: Choice, variant: Values) -> list[tuple[str, str]]:
         about = {"variant": variant["variant"], "benchmark": name, "metric": one.headline.name}
         for row in where(lookup.frame(run, "benchmarks"), group="", **about).to_dict("records"):
             if row["delta"] > 0 and row["delta_q"] < MISSED and choice.reading != PREFIX + name:
-                what = "one-sidedness" if one.headline.exchanges else one.headline.title
-                title = f"{what} in {words.quoted(one.title)}"
+                title = f"{one.headline.title} in {words.quoted(one.title)}"
                 ends = in_words.apart(row["value"] - row["delta"], row["value"])
                 found.append((title, f"{title} from {' to '.join(ends)}"))
     return found

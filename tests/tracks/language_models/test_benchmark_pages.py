@@ -85,7 +85,7 @@ def test_a_benchmark_is_asked_for_on_the_trade_off_and_joins_the_audit(
 def test_a_benchmark_is_a_reading_and_a_fold_of_the_trade_off(grown, here):
     at = opened("trade_off", grown.id, reading="CrowS-Pairs")
     assert_calm(at)
-    assert "distance from one half (CrowS-Pairs)" in words_of(at) + str(charts_of(at))
+    assert "one-sidedness (CrowS-Pairs)" in words_of(at) + str(charts_of(at))
     at.session_state["fold_crows_pairs"] = True
     at.run()
     assert_calm(at)

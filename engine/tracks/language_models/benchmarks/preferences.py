@@ -18,7 +18,7 @@ from engine.tracks.language_models.benchmarks.base import (
 
 MEANT = "the occupation"
 """The group of items whose pronoun means the person with the occupation."""
-FROM_HALF = "distance from one half"
+FROM_HALF = "one-sidedness"
 
 
 def _preferred(one: str, other: str) -> Features:

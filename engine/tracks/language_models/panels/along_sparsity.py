@@ -16,7 +16,7 @@ from engine.report.charts.headline import claimed, null_warning
 from engine.report.charts.kinds import BELOW, lines
 from engine.report.charts.metric_curve import Curve, along, pooled, rows_along, seeds_note
 from engine.report.charts.panel import Choice, Panel, needs_log, nothing, plain, scale
-from engine.report.costs import costs_of, file_said
+from engine.report.costs import file_said
 from engine.report.schema import hovers, readable
 from engine.report.tracks import Chance, Measure, track_of
 from engine.store.runs import Run, where
@@ -277,10 +277,8 @@ def by_bytes(run: Run, choice: Choice) -> Panel:
     """Change of bias and of perplexity against bytes, every way."""
     note = (
         "Bytes leave out the zeros that a method makes; else they are as stored to be run."
-        f" {own.ZEROS} {own.COMPRESSED}"
+        f" {own.ZEROS} {own.COMPRESSED}{file_said(run)}"
     )
-    if dense := costs_of(run, "dense"):
-        note += file_said(run, "the dense model", dense["bytes"])
     return _weighed(run, choice, "bytes", "For the same bytes", note)
 
 
