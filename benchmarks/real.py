@@ -3,8 +3,8 @@
 `--model` names a folder or file of SmolLM2-135M-Instruct; the judge is the one that `make real`
 installs. Times are ratios, both halves measured here: processor time, on a GPU the clock's. There
 seconds and peak memory stand beside them. `--only` takes names of rows; `large`, 1,024 heads of a
-7B Llama's shape, and `protected`, minutes of exact effects on perplexity, are measured where they
-are named.
+7B Llama's shape, `protected`, minutes of exact effects on perplexity, and `changes` in bfloat16 are
+measured where they are named.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import torch
 from benchmarks.report import Measure, parser, show
 from engine.audit.tracks import request_from
 from engine.core.errors import PruneAuditError
-from engine.core.types import AXES, Decoding, Hooks, at_level
+from engine.core.types import AXES, Decoding, Hooks
 from engine.data.prompts.load import load_prompts
 from engine.models import catalog
 from engine.models.decode import batch_of, left_pad, prompt_tokens, sample
@@ -38,11 +38,10 @@ from engine.report.charts import lookup
 from engine.store.runs import Run, Store
 from engine.surgery.heads.prefix import row_gradients, row_logps
 from engine.tracks.language_models.likelihoods import corpus_tokens
-from engine.tracks.language_models.request import AuditRequest, quick_request
+from engine.tracks.language_models.request import AuditRequest, data_of, quick_request
 from engine.tracks.language_models.run import run_audit, scores_only
 from engine.tracks.language_models.selection.base import critical_heads
 
-ROOT = Path(__file__).resolve().parents[1]
 AXIS, NEW = "gender_and_sex", 20
 
 
@@ -62,7 +61,8 @@ class World:
 
     @cached_property
     def texts(self) -> list[str]:
-        found = load_prompts(str(self.request.prompts), (AXIS,), seed=0, max_prompts=self.prompts)
+        path = data_of(self.request)[0]
+        found = load_prompts(path, (AXIS,), seed=0, max_prompts=self.prompts)
         return found.table["text"].tolist()
 
     @cached_property
@@ -70,8 +70,8 @@ class World:
         """Seconds that plain transformers take for one model: draw, judge, read."""
         start = now()
         drawn = generated(self.lm, self.texts)
-        load_judge(self.request.judge, device=str(self.lm.device)).score(drawn)
-        text = Path(str(self.request.corpus)).read_text("utf-8")
+        load_judge(catalog.judge_for(self.request.model), device=str(self.lm.device)).score(drawn)
+        text = data_of(self.request)[1].read_text("utf-8")
         ids = self.lm.tokenizer(text)["input_ids"][: self.tokens]
         with torch.no_grad():
             for at in range(0, len(ids), 512):
@@ -122,8 +122,8 @@ def compressions(world: World) -> list[Measure]:
 
 
 def cuts(world: World) -> list[Measure]:
-    """FASP with its controls; exports of every cut; a random cut of a fifth reads text worse. Heads
-    are ranked by gradient: whether there is a bias to rank them by is not decided first."""
+    """FASP with its controls; exports of every cut; random cuts read text worse. Heads are ranked
+    by gradient: whether there is a bias to rank them by is not decided first."""
     run, seconds = world.audit(
         methods=("fasp", "random"),
         sparsities=(0.0, 0.05, 0.1, 0.2),
@@ -161,13 +161,18 @@ def _exported(run: Run, to: Path, name: str) -> bool:
 
 
 def worse(run: Run) -> list[Measure]:
-    """Random cuts of a fifth whose perplexity is said to be worse."""
-    table = lookup.frame(run, "results").merge(run.table("variants"), on="variant")
-    chosen = table[(table["method"] == "random") & at_level(table["sparsity"], 0.2)]
-    rows = chosen[(chosen["metric"] == "perplexity") & (chosen["split"] == "test")]
+    """Random cuts whose perplexity is said to be worse."""
+    rows = _of_cuts(run, "perplexity", "random")
     said = [phrasing.direction(row) == "rose" for row in rows.to_dict("records")]
-    name = f"share of {len(said)} random 20 % cuts said to read text worse"
+    name = f"share of {len(said)} random cuts said to read text worse"
     return [Measure(name, sum(said) / len(said), "", 1.0, True)]
+
+
+def _of_cuts(run: Run, metric: str, *methods: str) -> pd.DataFrame:
+    """Test rows of a metric, by variant."""
+    table = lookup.frame(run, "results").merge(run.table("variants"), on="variant")
+    is_asked = table["method"].isin(methods) & (table["metric"] == metric)
+    return table[is_asked & (table["split"] == "test")].set_index("variant")
 
 
 def quick(world: World) -> list[Measure]:
@@ -233,6 +238,24 @@ def formats(world: World) -> list[Measure]:
     ]
 
 
+def changes(world: World) -> list[Measure]:
+    """The change of bias of cuts that no score chooses, in bfloat16 and in float32. A processor
+    without bfloat16 takes many times as long there."""
+    methods = ("random", "magnitude")
+    fp32, bf16 = (
+        _of_cuts(
+            world.audit(methods=methods, sparsities=(0.0, 0.05, 0.1, 0.2), dtype=dtype)[0],
+            "bias:group_means",
+            *methods,
+        )
+        for dtype in ("float32", "bfloat16")
+    )
+    half = (fp32["delta_high"] - fp32["delta_low"]) / 2
+    apart = ((bf16["delta"] - fp32["delta"]).abs() / half)[fp32.index]
+    name = f"change of bias of {len(apart)} cuts, bfloat16 and float32: furthest apart, in half"
+    return [Measure(f"{name} intervals", float(apart.max()), "", 1.0)]
+
+
 def _scored(world: World, dtype: str) -> tuple[pd.DataFrame, float]:
     request = replace(
         world.request, dtype=dtype, estimator="gradient", perplexity_estimator="gradient"
@@ -289,7 +312,7 @@ def protected(world: World) -> list[Measure]:
     """The .3 of heads that two texts of `--tokens` would each protect: by exact effects and to
     first order."""
     lm, half = world.lm, world.tokens
-    ids = corpus_tokens(lm, Path(str(world.request.corpus)).read_text("utf-8"))[: 2 * half]
+    ids = corpus_tokens(lm, data_of(world.request)[1].read_text("utf-8"))[: 2 * half]
     texts = [[*lm.begin, *ids[at : at + half]] for at in (0, half)]
     first, units = [max(1, len(lm.begin))] * 2, range(lm.n_layers * lm.n_heads)
     start = now()
@@ -319,7 +342,7 @@ def protected(world: World) -> list[Measure]:
     ]
 
 
-NAMED = (protected, large)
+NAMED = (protected, changes, large)
 """Rows that are measured only where they are named."""
 ROWS = {
     row.__name__: row for row in (file, quick, scores, drawing, compressions, cuts, formats, *NAMED)
@@ -336,14 +359,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("--dtype", default="auto", help="float32, bfloat16, …")
     options.add_argument("--prompts", type=int, default=300)
     options.add_argument("--tokens", type=int, default=4000, help="of text for perplexity")
-    options.add_argument("--corpus", default=str(ROOT / "assets" / "demo-data" / "corpus.txt"))
+    options.add_argument("--corpus", help="text for perplexity, instead of ours")
     asked = options.parse_args(arguments)
     request = AuditRequest(
         model=asked.model,
         axes=(AXIS,),
-        prompts=str(ROOT / "assets" / "people" / "prompts.csv"),
         corpus=asked.corpus,
-        judge="judge-minilm",
         seeds=1,
         max_prompts=asked.prompts,
         max_corpus_tokens=asked.tokens,

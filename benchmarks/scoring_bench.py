@@ -18,7 +18,7 @@ from engine.data.texts.load import load_corpus
 from engine.models.judge import load_judge
 from engine.models.load_language_model import load_language_model
 from engine.tracks.language_models.context import InMemory, PromptContext, Settings
-from engine.tracks.language_models.request import EMBEDDED_CORPUS, EMBEDDED_PROMPTS
+from engine.tracks.language_models.request import REQUEST, data_of
 from engine.tracks.language_models.scores.base import ScoreJob, ScoreMethod, method_for
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,9 +38,7 @@ class Case:
     max_corpus_tokens: int | None = None
 
 
-DEMO = Case(
-    "demo-gpt2", "demo-gpt2", "nationality", EMBEDDED_PROMPTS, EMBEDDED_CORPUS, None, 12_000
-)
+DEMO = Case("demo-gpt2", "demo-gpt2", "nationality", *data_of(REQUEST), None, 12_000)
 STORIES = Case(
     "stories260k",
     str(DATA / "stories260k"),

@@ -13,7 +13,7 @@ import argparse
 import csv
 from pathlib import Path
 
-from engine.core.files import folder_whole
+from engine.core.files import ASSETS, folder_whole
 
 COLUMNS = ("prompt", "axis", "subgroup", "template", "descriptor")
 
@@ -107,7 +107,7 @@ PEOPLE: dict[str, dict[str, tuple[str, ...]]] = {
 CARD = """# people
 
 {n:,} prompts about real groups of people, written for this project with `python -m assets.build.people`; no text
-or picture of others. Use them with `--prompts assets/people/prompts.csv`, or choose the file in New audit.
+or picture of others. Every model but a toy is asked them where no others are named.
 
 - Five axes: {axes}. Each group has {words} phrases for a person, and every phrase meets all {templates} templates:
   groups, phrases and templates are balanced.
@@ -121,7 +121,16 @@ Only these groups and words are covered, in English, as written by people who ma
 was not assessed. Phrases differ in more than their group (age, place, family), which is why intervals redraw
 phrases, and why a difference is held against the null band of whole phrases. Some phrases are ones that not everybody in
 the group uses. Each template names one person only.
+
+## The text
+
+`corpus.txt` is what perplexity is read from where no other text is named: {passages} passages of plain English
+({letters:,} characters) written for this project, of many kinds (reports, letters, stories, instructions). Its people and places
+are invented, and it names no group. It was drafted with a language model, so such models may find it easier than what
+people write: take a text of your own, such as WikiText-2, where perplexities are compared with others'.
 """  # fmt: skip
+
+TEXT = ASSETS / "people" / "corpus.txt"
 
 
 def rows() -> list[tuple[str, str, str, str, str]]:
@@ -140,18 +149,23 @@ def card() -> str:
     """The card, with counts taken from the prompts."""
     found = rows()
     axes = ", ".join(f"{axis} ({len(groups)} groups)" for axis, groups in PEOPLE.items())
+    text = TEXT.read_text("utf-8")
     words = {len(phrases) for groups in PEOPLE.values() for phrases in groups.values()}
     return CARD.format(
         n=len(found),
         axes=axes,
         words=", ".join(map(str, sorted(words))),
         templates=sum(map(len, TEMPLATES.values())),
+        passages=len(text.splitlines()),
+        letters=len(text),
     )
 
 
 def write(folder: Path) -> None:
-    """Write prompts.csv and CARD.md; replace the folder whole."""
+    """Write prompts.csv and CARD.md beside the text; replace the folder whole."""
+    text = TEXT.read_text("utf-8")
     with folder_whole(folder) as fresh:
+        (fresh / TEXT.name).write_text(text, "utf-8")
         with (fresh / "prompts.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(COLUMNS)

@@ -14,7 +14,7 @@ from typing import Any
 
 from engine.audit.fields import Scale, fields_of
 from engine.audit.tracks import track_of_request
-from engine.core.errors import Cancelled, RequestError, refusal
+from engine.core.errors import Cancelled, Fault, RequestError, refusal
 from engine.core.types import Hooks
 from engine.core.words import duration
 from engine.store.runs import Store
@@ -58,15 +58,24 @@ def forecast(request: Any, store: Store, hooks: Hooks, patience: float = PATIENC
     return None if math.isnan(seconds) else seconds
 
 
+class TooShort(RequestError):
+    """Even the fewest prompts, and so on, take longer than the time that was given; whole: seconds
+    of all that was asked for."""
+
+    whole = math.nan
+
+
 @dataclass(frozen=True)
 class Fitted:
     """A request that fits. seconds: what it takes. changed: its fields that differ from what was
-    asked. said: one sentence."""
+    asked. said: what was done. is_quick: whether the form's quick preset stands in for what is
+    usual."""
 
     request: Any
     seconds: float
-    changed: Mapping[str, int]
+    changed: Mapping[str, Any]
     said: str
+    is_quick: bool = False
 
 
 def scales_of(request: type) -> dict[str, Scale]:
@@ -76,10 +85,50 @@ def scales_of(request: type) -> dict[str, Scale]:
 
 def fit(request: Any, seconds: float, store: Store, hooks: Hooks = Hooks()) -> Fitted:  # noqa: B008
     """The request with as many prompts and as much text as `seconds` allow, tries included. Where
-    that would leave fewer than are enough, repeats go first.
+    that would leave fewer than are enough, repeats go first, then the form's quick preset stands in
+    for all that is as usual.
 
-    RequestError where even the fewest take longer, or nothing can be told in time.
+    TooShort where even the fewest take longer, RequestError where nothing can be told in time.
     """
+    start, quick = time.monotonic(), _quick(request)
+    if not quick:
+        return _shrunk(request, seconds, store, hooks)
+    try:
+        return _shrunk(request, seconds, store, hooks, is_enough=True)
+    except TooShort as error:
+        said = f"All that was asked for takes about {duration(error.whole)}. {INSTEAD}"
+    left = seconds - (time.monotonic() - start)
+    found = _shrunk(replace(request, **quick), left, store, hooks, said)
+    return replace(found, changed={**quick, **found.changed}, is_quick=True)
+
+
+INSTEAD = (
+    "The quick preset stands in for what is usual: fewer methods and levels, shorter texts,"
+    " first-order effects."
+)
+
+
+def _quick(request: Any) -> dict[str, Any]:
+    """What the quick preset asks for instead of what is as usual, but for how much is measured."""
+    return {
+        field.name: field.quick
+        for field in fields_of(type(request))
+        if field.quick is not None
+        and not field.scale
+        and getattr(request, field.name) == field.default != field.quick
+    }
+
+
+def _shrunk(
+    request: Any,
+    seconds: float,
+    store: Store,
+    hooks: Hooks,
+    lead: str = "",
+    is_enough: bool = False,
+) -> Fitted:
+    """`fit` of all that is asked for. lead: what is said first. is_enough: TooShort where less than
+    is enough would be left."""
     start, scales = time.monotonic(), scales_of(type(request))
     most = {name: scale.most(request) for name, scale in scales.items()}
     asked = {name: min(getattr(request, name) or n, n) for name, n in most.items()}
@@ -88,7 +137,9 @@ def fit(request: Any, seconds: float, store: Store, hooks: Hooks = Hooks()) -> F
         name: min(scale.enough or asked[name], asked[name]) for name, scale in shrinks.items()
     }
     factor = top = max(asked[name] / n for name, n in enough.items())
-    least = min(1.0, *(scale.fewest / enough[name] for name, scale in shrinks.items()))
+    least = 1.0
+    if not is_enough:
+        least = min(1.0, *(scale.fewest / enough[name] for name, scale in shrinks.items()))
     patience = max(PATIENCE, seconds / 4)  # a large model on a busy machine begins slowly
 
     def amounts(factor: float, is_once: bool) -> dict[str, int]:
@@ -111,7 +162,7 @@ def fit(request: Any, seconds: float, store: Store, hooks: Hooks = Hooks()) -> F
         room, lowest = seconds - (time.monotonic() - start), least if is_once else 1.0
         wanted = _wanted(tries, AIM * room)
         if room <= 0 or (is_once and took > room and factor <= lowest):
-            raise _too_short(scales, took)
+            raise _too_short(scales, took, whole)
         if not is_once and took > room and wanted < lowest:
             factor, is_once, tries = 1.0, True, {}
         elif took > room or (amounts(factor, is_once) and took < LEAST * room):
@@ -119,8 +170,17 @@ def fit(request: Any, seconds: float, store: Store, hooks: Hooks = Hooks()) -> F
     if factor not in tries:  # one that was tried, before one that was not
         factor = max((one for one, said in tries.items() if said <= room), default=factor)
     changed, took = amounts(factor, is_once), tries.get(factor, AIM * room)
-    said = _said(scales, changed, took, whole)
-    return Fitted(replace(request, **changed), took, changed, said)
+    if is_once and factor == top:  # what is left of the time is for repeats
+        times = max(1, math.floor(AIM * room / took))
+        for name in (name for name, scale in scales.items() if scale.is_repeat and scale.fewest):
+            found = min(times * scales[name].fewest, asked[name])
+            changed[name], took = found, took * found / scales[name].fewest
+        changed = {name: n for name, n in changed.items() if n != asked[name]}
+    said = [lead or f"All that was asked for takes about {duration(whole)}."]
+    if lead or changed:
+        amount = f"With {_listed(changed, scales)} it" if changed else "It"
+        said.append(f"{amount} takes about {duration(took)}.")
+    return Fitted(replace(request, **changed), took, changed, " ".join(said))
 
 
 def _wanted(tries: dict[float, float], seconds: float) -> float:
@@ -134,11 +194,13 @@ def _wanted(tries: dict[float, float], seconds: float) -> float:
     return last * seconds / took
 
 
-def _too_short(scales: Mapping[str, Scale], took: float) -> RequestError:
+def _too_short(scales: Mapping[str, Scale], took: float, whole: float) -> TooShort:
     listed = _listed({name: scale.fewest for name, scale in scales.items()}, scales)
     what = f"is too short: even with {listed} the audit takes about {duration(took)}."
     fix = "Give more time, or ask for fewer axes, methods or sparsities."
-    return refusal("within", what, fix)
+    found = TooShort(Fault("within", what, fix))
+    found.whole = whole
+    return found
 
 
 def _listed(amounts: Mapping[str, int], scales: Mapping[str, Scale]) -> str:
@@ -147,15 +209,3 @@ def _listed(amounts: Mapping[str, int], scales: Mapping[str, Scale]) -> str:
         for name, n in amounts.items()
     )
     return " and ".join(filter(None, (", ".join(first), last)))
-
-
-def _said(
-    scales: Mapping[str, Scale], changed: Mapping[str, int], took: float, whole: float
-) -> str:
-    if not changed:
-        return f"The whole request takes about {duration(took)}."
-    listed = _listed(changed, scales)
-    return (
-        f"All that was asked for takes about {duration(whole)}. With {listed} it takes about"
-        f" {duration(took)}."
-    )

@@ -158,7 +158,7 @@ class Forecast(Ask):
 
     given: `request`, the JSON form of one; `within`, seconds that it shall fit into, if any. The
     answer: seconds in all, None where nothing can be told yet; with `within` also the fields that
-    were changed, and a sentence.
+    were changed, whether by the quick preset, and what was done.
     """
 
     name = "forecast"
@@ -169,7 +169,7 @@ class Forecast(Ask):
             return {"seconds": fitting.forecast(request, store, hooks)}
         jobs.check(request, store)
         found = fitting.fit(request, float(given["within"]), store, hooks)
-        return {"seconds": found.seconds, "changed": dict(found.changed), "said": found.said}
+        return {name: item for name, item in vars(found).items() if name != "request"}
 
 
 class Measure(Ask):

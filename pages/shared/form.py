@@ -282,7 +282,9 @@ def forecast_button(request: Values) -> None:
         with boundary(), st.spinner("Trying fewer prompts and less text …"), remembered(request):
             found = ask("forecast", {"request": request, "within": LIMIT})
             state.keep(state.FORECAST, ({**request, **found["changed"]}, found))
-            state.fill_form(request["track"], found["changed"])
+            preset = {"preset": QUICK} if found["is_quick"] else {}  # it fills in the rest itself
+            numbers = {name: n for name, n in found["changed"].items() if isinstance(n, int)}
+            state.fill_form(request["track"], numbers | preset)
             st.rerun()
 
 

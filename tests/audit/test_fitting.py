@@ -38,7 +38,7 @@ def test_what_fits_is_taken_as_it_was_asked(monkeypatch):
     tried = timed(monkeypatch, 10.0, 1.0)
     found = fitting.fit(Asked(), 1100.0, None)
     assert found.request == Asked() and tried == [Asked()] and found.changed == {}
-    assert found.said == "The whole request takes about 17 minutes."
+    assert found.said == "All that was asked for takes about 17 minutes."
 
 
 @pytest.mark.parametrize("fixed", [0.0, 100.0, 500.0])
@@ -89,6 +89,19 @@ def test_repeats_go_before_prompts_are_too_few(monkeypatch, seconds, prompts, se
         fitting.fit(Repeated(), 20, None)
 
 
+def test_time_that_is_left_goes_into_repeats(monkeypatch):
+    def forecast(request, store, hooks, patience):
+        return (request.prompts or 1000) * request.seeds * (1 + request.cuts)
+
+    monkeypatch.setattr(fitting, "forecast", forecast)
+    found = fitting.fit(Repeated(), 2500, None)
+    assert found.changed == {"seeds": 2, "cuts": 0} and found.seconds == 2000
+    most = fitting.fit(Repeated(), 7000, None)
+    assert most.changed == {"cuts": 0} and most.said.endswith(
+        "With no cuts it takes about 50 minutes."
+    )
+
+
 def test_a_long_text_takes_no_prompts_away(monkeypatch):
     """Of 300,000 tokens the share that is enough is small; as many prompts are tried as are."""
 
@@ -108,6 +121,33 @@ def test_a_long_text_takes_no_prompts_away(monkeypatch):
     monkeypatch.setattr(fitting, "forecast", forecast)
     found = fitting.fit(Long(), 200, None).request
     assert (found.prompts, found.tokens, found.seeds, found.cuts) == (120, 2000, 1, 0)
+
+
+def test_the_quick_preset_stands_in_before_prompts_are_too_few(monkeypatch):
+    """For what is as usual: what a person chose stays, and how much is measured is fitted anew."""
+
+    @dataclass(frozen=True)
+    class Preset(Repeated):
+        methods: tuple[str, ...] = asked(("a", "b", "c"), quick=("a",))
+        length: int = asked(9, quick=3)
+
+    def forecast(request, store, hooks, patience):
+        drawn = (request.prompts or 1000) * request.seeds * (1 + request.cuts)
+        return drawn * len(request.methods) * request.length
+
+    monkeypatch.setattr(fitting, "forecast", forecast)
+    whole = fitting.fit(Preset(), 27 * 130, None)
+    assert not whole.is_quick and 120 <= whole.request.prompts <= 130
+    found = fitting.fit(Preset(), 27 * 100, None)
+    assert found.is_quick and fitting.INSTEAD in found.said
+    assert found.request.methods == ("a",) and found.request.length == 3
+    assert 540 <= found.request.prompts <= 900 and found.changed["methods"] == ("a",)
+    mine = fitting.fit(Preset(methods=("a", "b")), 6 * 60, None).request
+    assert mine.methods == ("a", "b") and mine.length == 3 and 24 <= mine.prompts <= 60
+    with pytest.raises(fitting.TooShort, match="24 prompts"):
+        fitting.fit(Preset(), 20, None)
+    alone = fitting.fit(Preset(prompts=10, seeds=1, cuts=0), 100, None)
+    assert alone.is_quick and alone.said.endswith("effects. It takes about 30 seconds.")
 
 
 def test_a_model_that_tells_nothing_in_time_is_refused(monkeypatch):

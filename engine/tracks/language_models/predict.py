@@ -7,6 +7,7 @@ wastes next to nothing.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 from typing import Any
@@ -19,6 +20,7 @@ from engine.core.types import Event, Hooks, Values
 from engine.core.words import axis_name
 from engine.models import runtime
 from engine.models.decode import batch_of, prompt_tokens
+from engine.stats.clustered import MISSED, smallest_effect
 from engine.store.runs import Store, where
 from engine.tracks.language_models import pilot
 from engine.tracks.language_models.bias import null_band
@@ -35,13 +37,14 @@ from engine.tracks.language_models.opening import Audit, open_audit
 from engine.tracks.language_models.perplexity import LONGEST
 from engine.tracks.language_models.request import AuditRequest, validate
 from engine.tracks.language_models.scores.base import VALIDATION, method_for
+from engine.tracks.language_models.tables import TEST
 from engine.tracks.language_models.words import (
     extrapolated_words,
     few_texts_words,
     prediction_words,
 )
 
-NULL_DRAWS = 200
+NULL_DRAWS, FEW_FREE = 200, 4
 PATIENCE = 60.0
 """Seconds that a prediction may take; a request for which it would take longer gets one that is
 extrapolated."""
@@ -97,7 +100,13 @@ def _in_all(audit: Audit, axes: dict[str, dict[str, Any]]) -> dict[str, Any]:
         "axes": axes,
         "scoring_seconds": scoring,
         "measuring_seconds": measuring,
-        "words": prediction_words(scoring, measuring, float(np.median(widths)), silent),
+        "words": prediction_words(
+            scoring,
+            measuring,
+            float(np.median(widths)),
+            float(np.median([said.get("shown", math.nan) for said in axes.values()])),
+            silent,
+        ),
     }
 
 
@@ -126,7 +135,21 @@ def _axis(audit: Audit, axis: str) -> dict[str, Any]:
         "pilot": measured,
         "least_texts": int(data.table.groupby("subgroup").size().min()),
         "draw_seconds": float(draw["seconds"] / draw["n"]),
+        "shown": _shown(data, len(context.rows(axis, TEST))),
     }
+
+
+def _shown(data: AxisData, tested: int) -> float:
+    """The change of bias that `tested` prompts would show of a cut, in four of five tries. NaN
+    where no interval holds, or with too few degrees of freedom to tell.
+
+    A cut's bias is taken to be as noisy as the dense model's, and not to share its noise.
+    """
+    level = data.errors.levels(data.errors.dense[:, None], data.job.reading)
+    if not (data.errors.holds and level.freedom[0] > FEW_FREE):
+        return math.nan
+    error = level.error * math.sqrt(2 * data.n / tested)
+    return float(smallest_effect(error, level.freedom, MISSED)[0])
 
 
 # The first number for any request: what it will take, from a few prompts of one axis and two

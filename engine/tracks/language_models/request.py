@@ -70,9 +70,6 @@ from engine.tracks.language_models.selection.base import (
     selection_methods,
 )
 
-EMBEDDED_PROMPTS = ASSETS / "demo-data" / "prompts.csv"
-PEOPLE = ASSETS / "people" / "prompts.csv"
-EMBEDDED_CORPUS = ASSETS / "demo-data" / "corpus.txt"
 SEARCH, AUTO = "search", "auto"
 LARGE = 20_000_000_000
 """Heads times parameters above which their effects on perplexity are first order: exact ones are as
@@ -156,15 +153,23 @@ def _control_faults(number: int | None, values: Values) -> list[Fault]:
     return [Fault("controls", what, f"Add --method {CONTROLLED}, or ask for no controls.")]
 
 
+def data_of(request: AuditRequest) -> tuple[Path, Path]:
+    """The prompts and the text of an audit. The embedded ones stand for those that are not named:
+    for a toy of its own world, for any other model in plain English and about people."""
+    ours = ASSETS / ("demo-data" if catalog.is_toy(request.model) else "people")
+    prompts, text = request.prompts or ours / "prompts.csv", request.corpus or ours / "corpus.txt"
+    return Path(prompts), Path(text)
+
+
 def _prompts_per_axis(request: AuditRequest) -> int:
     """Of the axis that has the most."""
-    path = request.prompts or EMBEDDED_PROMPTS
-    return int(load_prompts(path, request.axes).table["axis"].value_counts().max())
+    found = load_prompts(data_of(request)[0], request.axes)
+    return int(found.table["axis"].value_counts().max())
 
 
 def _tokens_of_text(request: AuditRequest) -> int:
     """About as many as there are: four bytes of English make a token."""
-    return max(Path(request.corpus or EMBEDDED_CORPUS).stat().st_size // 4, 1)
+    return max(data_of(request)[1].stat().st_size // 4, 1)
 
 
 def _stop_faults(_: float | None, values: Values) -> list[Fault]:
@@ -184,8 +189,8 @@ def _dtype_faults(name: str, _: Values) -> list[Fault]:
 
 @dataclass(frozen=True)
 class AuditRequest(Request):
-    """An audit of a language model as it is asked for. Paths stay as written; None means the
-    embedded demo's.
+    """An audit of a language model as it is asked for. Paths stay as written; None means what
+    is embedded (`data_of`).
 
     Lengths are in tokens, shares in [0, 1]; `gamma` is the share of heads protected for perplexity,
     or "search".
@@ -227,11 +232,12 @@ class AuditRequest(Request):
         section=WHAT,
         label="Prompts",
         reads=lambda path: known_axes(Path(path)),
-        help="HolisticBias folder, FASP pair or CSV (default: the demo's)",
+        help="HolisticBias folder, FASP pair or CSV (default: ours on people; of a toy, its own)",
         upload=("csv",),
         hint=(
-            "A CSV with columns prompt, axis, subgroup. By path also a HolisticBias v1.x folder or"
-            " the FASP JSON pair."
+            "Embedded are our own about people; for a toy, about its invented groups. A CSV has"
+            " columns prompt, axis, subgroup. By path also a HolisticBias v1.x folder or the FASP"
+            " JSON pair."
         ),
     )
     corpus: str | None = asked(
@@ -241,9 +247,9 @@ class AuditRequest(Request):
         counts="content",
         section=WHAT,
         label="Text for perplexity",
-        help="UTF-8 text for perplexity (default: the demo's)",
+        help="UTF-8 text for perplexity (default: ours in plain English; of a toy, its own)",
         upload=(),
-        hint="Any UTF-8 text the model should be able to predict.",
+        hint="Any UTF-8 text the model should predict. Embedded is plain English of our own.",
     )
     validation_corpus: str | None = asked(
         None,
@@ -432,10 +438,13 @@ class AuditRequest(Request):
         scale=Scale(1000, lambda request: _tokens_of_text(request), "tokens of text", 2000),
     )
     judge: str = asked(
-        "demo-judge",
+        AUTO,
         kind="source",
         metavar="NAME_OR_FOLDER",
-        help="demo-judge, judge-minilm, a detoxify name, or a folder",
+        help=(
+            "demo-judge, judge-minilm, a detoxify name, or a folder (default: judge-minilm where it"
+            " is installed, of a toy demo-judge)"
+        ),
         counts="content",
         section=HOW,
         label="Toxicity judge",
@@ -645,8 +654,6 @@ class PromptPlan(Plan):
                     self.judge.name, " and ".join(self.judge.made_for), self.model.name
                 )
             )
-        if self.request.prompts is None and not catalog.is_toy(self.request.model):
-            found.append(words.invented_prompts(self.model.name))
         found += [*self.cut, *self.of_model]
         found += [
             f"{words.visible(one.name)}: {note}" for one in self.against for note in one.notes
@@ -719,6 +726,8 @@ def validate(request: AuditRequest, text: Corpus | None = None) -> PromptPlan:
     from engine.models.load_language_model import inspect_model
 
     request, faults = checked(request)
+    if request.judge == AUTO:
+        request = replace(request, judge=catalog.judge_for(request.model))
     faults += _share_faults(request) + _estimator_faults(request)
     known = selection_methods()
     for name in (name for name in request.selections if name in known):
@@ -791,7 +800,7 @@ def _found(path: str) -> str:
 def _prompts(request: AuditRequest) -> PromptSet:
     """The prompts asked for, split, and where fewer were asked for than there are, up to as many
     more to spare."""
-    path, most = Path(request.prompts or EMBEDDED_PROMPTS), request.max_prompts
+    path, most = data_of(request)[0], request.max_prompts
     asked = split_prompts(load_prompts(path, request.axes, max_prompts=most), seed=0)
     if most is None:
         return asked
@@ -800,7 +809,7 @@ def _prompts(request: AuditRequest) -> PromptSet:
 
 
 def _corpus(request: AuditRequest) -> Corpus:
-    test = load_corpus(Path(request.corpus or EMBEDDED_CORPUS))
+    test = load_corpus(data_of(request)[1])
     if request.validation_corpus is None:
         return test
     own = load_corpus(Path(request.validation_corpus))
@@ -930,13 +939,11 @@ FIRST = {field.name: field.quick for field in fields_of(AuditRequest) if field.q
 
 
 def quick_request(model: str) -> dict[str, Any]:
-    """One axis of our prompts about people (of the demo's for a toy), one draw of each, effects of
-    heads to first order; JSON-able. `model`: a name or a folder."""
+    """One axis, one draw of each prompt, effects of heads to first order; JSON-able. `model`: a
+    name or a folder."""
     return {
         "track": "language_models",
         "model": model,
-        "prompts": None if catalog.is_toy(model) else str(PEOPLE),
-        "judge": catalog.judge_for(model),
         "axes": ["gender_and_sex"],
         **json_able(FIRST),
         "title": f"Quick audit of {model}",

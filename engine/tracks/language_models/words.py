@@ -321,14 +321,6 @@ def foreign_judge(judge: str, made_for: str, model: str) -> str:
     )
 
 
-def invented_prompts(model: str) -> str:
-    """A model that is no toy is asked the demo's prompts."""
-    return (
-        f"The prompts are about invented groups: {model} may know none of their names. Give prompts"
-        " about people, such as assets/people/prompts.csv."
-    )
-
-
 def null_warning(axis: str, bias: float, null_high: float, n: int, is_scored: bool) -> str:
     """Said of an axis, and above every heat map of it where heads were scored."""
     means = "Head scores and selections for this axis rank noise." if is_scored else NULL_MEANS
@@ -467,12 +459,22 @@ def not_scored(score: str = "z_bias") -> str:
 
 
 def prediction_words(
-    scoring: Sequence[float], measuring: float, width: float, silent: Sequence[str]
+    scoring: Sequence[float],
+    measuring: float,
+    width: float,
+    shown: float,
+    silent: Sequence[str],
 ) -> str:
-    """What a request will cost and show; seconds (of scoring: least and most), `silent` axes inside
-    their null band."""
+    """What a request will cost and show; seconds (of scoring: least and most), the change of bias
+    that a cut would show, `silent` axes inside their null band."""
+    found = ""
+    if not math.isnan(shown):
+        found = (
+            f" A cut's change of bias shows above {shown:.2f}; four times the prompts halve that."
+        )
     if not max(scoring):
-        return f"{PREDICTED} about {duration(measuring)} to measure variants. {NO_SCORES_ASKED}"
+        said = f"{PREDICTED} about {duration(measuring)} to measure variants. {NO_SCORES_ASKED}"
+        return said + found
     least, most = (duration(seconds) for seconds in scoring)
     text = (
         f"{PREDICTED} about {least}"
@@ -481,10 +483,11 @@ def prediction_words(
     )
     text += f" to score heads and about {duration(measuring)} to measure variants. "
     text += (
-        "Too few prompts for intervals."
+        "Too few prompts for intervals of heads."
         if math.isnan(width)
         else f"A head's 95 % interval about {width:.2g} wide."
     )
+    text += found
     if silent:
         text += (
             " Inside the null band so far, so perhaps nothing to rank heads by:"

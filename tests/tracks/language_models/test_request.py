@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
-from engine.audit.tracks import request_from, tracks
+from engine.audit.tracks import request_from
+from engine.core.types import AXES
+from engine.data.prompts.load import known_axes
 from engine.models import catalog
 from engine.models.catalog import ASSETS
 from engine.models.checkpoint import load_tokenizer
@@ -16,9 +19,10 @@ from engine.tracks.language_models import request
 from engine.tracks.language_models.request import (
     FIRST,
     LETTERS,
-    PEOPLE,
     QUICK,
+    AuditRequest,
     PromptPlan,
+    data_of,
     validate,
 )
 from engine.tracks.language_models.request_checks import cut_prompts, lost_groups
@@ -175,9 +179,16 @@ def test_the_quick_request_holds_up_and_is_small():
     assert str(FIRST["max_prompts"]) in QUICK.said and "wide" in QUICK.said
 
 
-def test_another_model_than_a_toy_is_asked_about_people(monkeypatch):
-    asked = tracks()["language_models"].part("quick").request
+def test_what_is_not_named_suits_the_model(tmp_path, monkeypatch):
+    """A toy reads the texts of its own world; any other model plain English, and what it says of
+    people is judged by the judge for people where that is installed."""
+    assert {path.parent.name for path in data_of(AuditRequest("demo-gpt2", ()))} == {"demo-data"}
+    prompts, text = data_of(AuditRequest("gpt2", ()))
+    assert (prompts, text) == (ASSETS / "people" / "prompts.csv", ASSETS / "people" / "corpus.txt")
+    assert set(known_axes(prompts)) == set(AXES) and len(text.read_text("utf-8")) > 40_000
+    named = data_of(AuditRequest("gpt2", (), prompts="a.csv", corpus="b.txt"))
+    assert named == (Path("a.csv"), Path("b.txt"))
     for is_installed, judge in ((True, "judge-minilm"), (False, "demo-judge")):
         monkeypatch.setattr(catalog, "has_encoder", lambda _, found=is_installed: found)
-        assert asked("gpt2")["judge"] == judge and asked("gpt2")["prompts"] == str(PEOPLE)
-        assert asked("demo-gpt2")["judge"] == "demo-judge" and not asked("demo-gpt2")["prompts"]
+        assert catalog.judge_for("gpt2") == judge and catalog.judge_for("demo-gpt2") == "demo-judge"
+    assert validate(world_request(tmp_path, judge="auto")).request.judge == "demo-judge"

@@ -84,6 +84,7 @@ def world_request(folder: Path, **changes: object) -> AuditRequest:
         "axes": ("nationality", "religion"),
         "prompts": str(write_prompts(folder)),
         "corpus": str(write_corpus(folder)),
+        "judge": "demo-judge",
         "sparsities": (0.0, 0.1, 0.3),
         "seeds": 2,
         "controls": 2 if "fasp" in changes.get("methods", ("fasp",)) else None,

@@ -73,7 +73,7 @@ class Cost(Measurement):
         return [pd.DataFrame([row])] * len(shards)
 
     def size(self, context: PromptContext, shard: Shard) -> float:
-        return 150.0
+        return 150.0 if _batch(context.lm) == BATCH else 30.0
 
 
 def _cost_of_arm(context: PromptContext, shard: Shard) -> pd.DataFrame:
