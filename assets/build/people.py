@@ -124,10 +124,10 @@ the group uses. Each template names one person only.
 
 ## The text
 
-`corpus.txt` is what perplexity is read from where no other text is named: {passages} passages of plain English
-({letters:,} characters) written for this project, of many kinds (reports, letters, stories, instructions). Its people and places
-are invented, and it names no group. It was drafted with a language model, so such models may find it easier than what
-people write: take a text of your own, such as WikiText-2, where perplexities are compared with others'.
+`corpus.txt` is what perplexity is read from where no other text is named. It holds {passages} passages of plain English
+({letters:,} characters), written for this project: reports, letters, stories, instructions. Its people and places
+are invented, and it is about no group of people. It was drafted with a language model, so models may find it easier than what
+people write. Take a text of your own, such as WikiText-2, to compare perplexities with others'.
 """  # fmt: skip
 
 TEXT = ASSETS / "people" / "corpus.txt"

@@ -8,15 +8,16 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.audit.fields import Scale, fields_of
+from engine.audit.fields import Field, Scale, fields_of
 from engine.audit.tracks import track_of_request
 from engine.core.errors import Cancelled, Fault, RequestError, refusal
 from engine.core.types import Hooks
 from engine.core.words import duration
+from engine.report.phrasing import listing
 from engine.store.runs import Store
 
 TRIED, PATIENCE = 20.0, 120.0
@@ -68,14 +69,12 @@ class TooShort(RequestError):
 @dataclass(frozen=True)
 class Fitted:
     """A request that fits. seconds: what it takes. changed: its fields that differ from what was
-    asked. said: what was done. is_quick: whether the form's quick preset stands in for what is
-    usual."""
+    asked. said: what was done."""
 
     request: Any
     seconds: float
     changed: Mapping[str, Any]
     said: str
-    is_quick: bool = False
 
 
 def scales_of(request: type) -> dict[str, Scale]:
@@ -83,39 +82,44 @@ def scales_of(request: type) -> dict[str, Scale]:
     return {field.name: field.scale for field in fields_of(request) if field.scale}
 
 
-def fit(request: Any, seconds: float, store: Store, hooks: Hooks = Hooks()) -> Fitted:  # noqa: B008
+def fit(
+    request: Any,
+    seconds: float,
+    store: Store,
+    hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
+    chosen: Collection[str] = (),
+) -> Fitted:
     """The request with as many prompts and as much text as `seconds` allow, tries included. Where
     that would leave fewer than are enough, repeats go first, then the form's quick preset stands in
-    for all that is as usual.
+    for what is as usual and not among the fields that were `chosen`.
 
     TooShort where even the fewest take longer, RequestError where nothing can be told in time.
     """
-    start, quick = time.monotonic(), _quick(request)
+    start = time.monotonic()
+    quick = {name: field for name, field in _quick(request).items() if name not in chosen}
     if not quick:
         return _shrunk(request, seconds, store, hooks)
     try:
         return _shrunk(request, seconds, store, hooks, is_enough=True)
     except TooShort as error:
-        said = f"All that was asked for takes about {duration(error.whole)}. {INSTEAD}"
+        said = f"All that was asked for takes about {duration(error.whole)}. The quick preset's"
+        said += f" values stand in for {listing(one.label.lower() for one in quick.values())}."
     left = seconds - (time.monotonic() - start)
-    found = _shrunk(replace(request, **quick), left, store, hooks, said)
-    return replace(found, changed={**quick, **found.changed}, is_quick=True)
+    values = {name: field.quick for name, field in quick.items()}
+    found = _shrunk(replace(request, **values), left, store, hooks, said)
+    return replace(found, changed={**values, **found.changed})
 
 
-INSTEAD = (
-    "The quick preset stands in for what is usual: fewer methods and levels, shorter texts,"
-    " first-order effects."
-)
-
-
-def _quick(request: Any) -> dict[str, Any]:
-    """What the quick preset asks for instead of what is as usual, but for how much is measured."""
+def _quick(request: Any) -> dict[str, Field]:
+    """The fields that are as usual and that the quick preset asks otherwise, but for how much is
+    measured. One with settings of its own is not as usual."""
     return {
-        field.name: field.quick
+        field.name: field
         for field in fields_of(type(request))
         if field.quick is not None
         and not field.scale
         and getattr(request, field.name) == field.default != field.quick
+        and not getattr(request, f"{field.name}_settings", None)
     }
 
 
@@ -162,7 +166,7 @@ def _shrunk(
         room, lowest = seconds - (time.monotonic() - start), least if is_once else 1.0
         wanted = _wanted(tries, AIM * room)
         if room <= 0 or (is_once and took > room and factor <= lowest):
-            raise _too_short(scales, took, whole)
+            raise _too_short(_listed(amounts(factor, is_once) or asked, scales), took, whole)
         if not is_once and took > room and wanted < lowest:
             factor, is_once, tries = 1.0, True, {}
         elif took > room or (amounts(factor, is_once) and took < LEAST * room):
@@ -194,9 +198,8 @@ def _wanted(tries: dict[float, float], seconds: float) -> float:
     return last * seconds / took
 
 
-def _too_short(scales: Mapping[str, Scale], took: float, whole: float) -> TooShort:
-    listed = _listed({name: scale.fewest for name, scale in scales.items()}, scales)
-    what = f"is too short: even with {listed} the audit takes about {duration(took)}."
+def _too_short(listed: str, took: float, whole: float) -> TooShort:
+    what = f"is too short: with {listed} the audit takes about {duration(took)}."
     fix = "Give more time, or ask for fewer axes, methods or sparsities."
     found = TooShort(Fault("within", what, fix))
     found.whole = whole
@@ -204,8 +207,8 @@ def _too_short(scales: Mapping[str, Scale], took: float, whole: float) -> TooSho
 
 
 def _listed(amounts: Mapping[str, int], scales: Mapping[str, Scale]) -> str:
-    *first, last = (
-        f"{n:,} {scales[name].word}" if n else f"no {scales[name].word}"
+    words = {
+        name: scales[name].word if n != 1 else re.sub(r"s\b", "", scales[name].word, count=1)
         for name, n in amounts.items()
-    )
-    return " and ".join(filter(None, (", ".join(first), last)))
+    }
+    return listing(f"{f'{n:,}' if n else 'no'} {words[name]}" for name, n in amounts.items())

@@ -56,7 +56,8 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
 
     request = checked(args, request_of_words, [*words_of_others(args), *_faults_of_time(args)])
     if getattr(args, "time", None):
-        fitted = fit(request, seconds_of(args.time), store_of(args), Hooks(Ticker()))
+        chosen = read_fields(args, fields_of(type(request)), [])
+        fitted = fit(request, seconds_of(args.time), store_of(args), Hooks(Ticker()), chosen)
         print(fitted.said, file=sys.stderr)
         request = fitted.request
     found = run_job(store_of(args), request, Ticker(), executor_of(args))
@@ -74,6 +75,9 @@ def _faults_of_time(args: argparse.Namespace) -> list[Fault]:
     track = track_of_words(args)
     if not scales_of(track.part("request")):
         faults.append(Fault("--within", f"is not for {track.cuts}.", "Leave it out."))
+    if getattr(args, "stop_at", None) is not None:
+        what = "and --stop-at both decide how much is drawn."
+        faults.append(Fault("--within", what, "Leave one of them out."))
     if args.resume or args.ray:
         what = "is for an audit that begins on this machine."
         faults.append(Fault("--within", what, "Leave out --resume and --ray, or --within."))

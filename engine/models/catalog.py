@@ -85,7 +85,8 @@ def list_judges() -> list[Entry]:
 
 def is_toy(model: str) -> bool:
     """Whether a name leads into assets/, to a model that knows a toy's words only."""
-    return ASSETS in Path(resolve(model)).absolute().parents
+    found = resolve(model)
+    return isinstance(found, Path) and ASSETS in found.resolve().parents
 
 
 def judge_for(model: str) -> str:

@@ -158,7 +158,7 @@ class Forecast(Ask):
 
     given: `request`, the JSON form of one; `within`, seconds that it shall fit into, if any. The
     answer: seconds in all, None where nothing can be told yet; with `within` also the fields that
-    were changed, whether by the quick preset, and what was done.
+    were changed, and what was done.
     """
 
     name = "forecast"

@@ -20,7 +20,7 @@ from engine.audit.fitting import scales_of
 from engine.audit.tracks import track_named, tracks
 from engine.core import words
 from engine.core.errors import Fault, RequestError
-from engine.core.types import Values
+from engine.core.types import Values, digest_of
 from engine.data.tables import USUAL, preview
 from engine.report import phrasing
 from engine.resident.client import ask
@@ -70,15 +70,14 @@ class _Form:
 
     def __init__(self, track: str, preset: str) -> None:
         declared = [field for field in fields_of(tracks()[track].part("request")) if field.section]
-        self.quick: set[str] = set()
-        if preset == QUICK:
-            self.quick = {field.name for field in declared if field.quick is not None}
-            declared = [
-                replace(field, default=field.quick, starts=None)
-                if field.name in self.quick
-                else field
-                for field in declared
-            ]
+        quick = {one.name: one.quick for one in declared if one.quick is not None}
+        self.starts = {**(quick if preset == QUICK else {}), **state.filled(track)}
+        declared = [
+            replace(field, default=self.starts[field.name], starts=None)
+            if field.name in self.starts
+            else field
+            for field in declared
+        ]
         self.track, self.fields = track, sorted(declared, key=lambda field: field.last)
         self.usual = {field.name: field.default for field in declared if not field.required}
         self.asked: dict[str, Any] = {}
@@ -113,8 +112,9 @@ class _Form:
         return {**self.usual, **self.asked, **hidden}
 
     def _ask(self, field: Field) -> None:
-        quick = "_quick" if field.name in self.quick else ""
-        key = state.form_key(f"{self.track}_{field.name}{quick}")
+        start = self.starts.get(field.name)
+        other = "" if start is None else f"_{digest_of([start])[:8]}"  # drawn anew
+        key = state.form_key(f"{self.track}_{field.name}{other}")
         value = widgets.draw(field, key, self._values, self.faults)
         self.asked[field.name] = list(value) if isinstance(value, tuple) else value
         _file(field, key, value)
@@ -276,15 +276,13 @@ def forecast_button(request: Values) -> None:
     scaled = scales_of(tracks()[request["track"]].part("request"))
     if not scaled or (_tried(request).get("seconds") or 0.0) <= LIMIT:
         return
-    help_text = "Tries fewer prompts and less text for a minute or two, and fills them in."
+    help_text = "Tries smaller audits for some minutes, and fills in what fits."
     label = f"Fit into {words.duration(LIMIT)}"
     if st.button(label, icon=":material/compress:", help=help_text):
-        with boundary(), st.spinner("Trying fewer prompts and less text …"), remembered(request):
+        with boundary(), st.spinner("Trying smaller audits …"), remembered(request):
             found = ask("forecast", {"request": request, "within": LIMIT})
             state.keep(state.FORECAST, ({**request, **found["changed"]}, found))
-            preset = {"preset": QUICK} if found["is_quick"] else {}  # it fills in the rest itself
-            numbers = {name: n for name, n in found["changed"].items() if isinstance(n, int)}
-            state.fill_form(request["track"], numbers | preset)
+            state.fill_form(request["track"], found["changed"])
             st.rerun()
 
 

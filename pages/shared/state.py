@@ -375,19 +375,16 @@ def restore_form() -> None:
     for key, value in kept(FORM, {}).items():
         if key not in st.session_state:
             st.session_state[key] = value
-    st.session_state.update(take(FILL) or {})
 
 
 def fill_form(track: str, values: dict[str, Any]) -> None:
-    """Values of fields that the form shall hold when it is drawn next, under either preset."""
-    keep(
-        FILL,
-        {
-            form_key(f"{track}_{name}{preset}"): value
-            for name, value in values.items()
-            for preset in ("", "_quick")
-        },
-    )
+    """Values that fields of the form start with from now on, under either preset."""
+    keep(FILL, {**kept(FILL, {}), track: {**filled(track), **values}})
+
+
+def filled(track: str) -> dict[str, Any]:
+    """Those of one track's form."""
+    return dict(kept(FILL, {}).get(track, {}))
 
 
 def keep_form() -> None:

@@ -54,7 +54,7 @@ def test_prompts_and_text_shrink_by_one_share_until_the_time_holds(monkeypatch, 
 
 def test_the_fewest_stay_and_a_time_too_short_for_them_is_refused(monkeypatch):
     timed(monkeypatch, 500.0, 1.0)
-    with pytest.raises(RequestError, match="even with 24 prompts and 1,000 tokens"):
+    with pytest.raises(RequestError, match="with 24 prompts and 1,000 tokens"):
         fitting.fit(Asked(), 400.0, None)
     few = replace(Asked(), prompts=10, tokens=500)
     with pytest.raises(RequestError, match="too short"):
@@ -66,7 +66,7 @@ class Repeated(Asked):
     prompts: int | None = asked(
         None, kind="integer", optional=True, scale=Scale(24, lambda request: 1000, "prompts", 120)
     )
-    seeds: int = asked(3, scale=Scale(1, lambda request: request.seeds, "seed", is_repeat=True))
+    seeds: int = asked(3, scale=Scale(1, lambda request: request.seeds, "seeds", is_repeat=True))
     cuts: int = asked(20, scale=Scale(0, lambda request: request.cuts, "cuts", is_repeat=True))
 
 
@@ -128,8 +128,9 @@ def test_the_quick_preset_stands_in_before_prompts_are_too_few(monkeypatch):
 
     @dataclass(frozen=True)
     class Preset(Repeated):
-        methods: tuple[str, ...] = asked(("a", "b", "c"), quick=("a",))
-        length: int = asked(9, quick=3)
+        methods: tuple[str, ...] = asked(("a", "b", "c"), quick=("a",), label="Methods")
+        length: int = asked(9, quick=3, label="Length")
+        length_settings: str = ""
 
     def forecast(request, store, hooks, patience):
         drawn = (request.prompts or 1000) * request.seeds * (1 + request.cuts)
@@ -137,17 +138,19 @@ def test_the_quick_preset_stands_in_before_prompts_are_too_few(monkeypatch):
 
     monkeypatch.setattr(fitting, "forecast", forecast)
     whole = fitting.fit(Preset(), 27 * 130, None)
-    assert not whole.is_quick and 120 <= whole.request.prompts <= 130
+    assert "preset" not in whole.said and 120 <= whole.request.prompts <= 130
     found = fitting.fit(Preset(), 27 * 100, None)
-    assert found.is_quick and fitting.INSTEAD in found.said
+    assert "The quick preset's values stand in for methods and length." in found.said
     assert found.request.methods == ("a",) and found.request.length == 3
     assert 540 <= found.request.prompts <= 900 and found.changed["methods"] == ("a",)
-    mine = fitting.fit(Preset(methods=("a", "b")), 6 * 60, None).request
-    assert mine.methods == ("a", "b") and mine.length == 3 and 24 <= mine.prompts <= 60
+    for mine, chosen in ((Preset(methods=("a", "b")), ()), (Preset(length=3), ("methods",))):
+        kept = fitting.fit(mine, 9 * 60, None, chosen=chosen).request
+        assert kept.methods == mine.methods and kept.length == 3 and 24 <= kept.prompts <= 90
+    assert fitting.fit(Preset(length_settings="mine"), 27 * 20, None).request.length == 9
     with pytest.raises(fitting.TooShort, match="24 prompts"):
         fitting.fit(Preset(), 20, None)
     alone = fitting.fit(Preset(prompts=10, seeds=1, cuts=0), 100, None)
-    assert alone.is_quick and alone.said.endswith("effects. It takes about 30 seconds.")
+    assert alone.said.endswith("length. It takes about 30 seconds.")
 
 
 def test_a_model_that_tells_nothing_in_time_is_refused(monkeypatch):

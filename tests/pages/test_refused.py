@@ -188,24 +188,21 @@ def test_what_the_model_is_stands_there_until_another_is_named(monkeypatch, tmp_
 def test_a_request_that_takes_long_is_made_to_fit_by_one_click(monkeypatch, tmp_path):
     use_store(tmp_path, monkeypatch)
     fitted = {"seconds": 1500.0, "changed": {"max_prompts": 70}, "said": "With 70 it fits."}
-    quick = {"methods": ["fasp", "random_noncritical"], "sparsities": [0.0, 0.1, 0.2]}
-    quick |= {"estimator": "gradient", "perplexity_estimator": "gradient", "max_new_tokens": 20}
+    preset = {"methods": ["fasp", "random_noncritical"], "sparsities": [0.0, 0.1, 0.2]}
+    preset |= {"estimator": "gradient", "max_new_tokens": 20, "seeds": 1}
 
     def answered(name: str, given: dict) -> dict:
         return fitted if given.get("within") else {"seconds": 7200.0}
 
     monkeypatch.setattr(form, "ask", answered)
-    for is_quick in (False, True):
-        fitted["is_quick"] = is_quick
-        if is_quick:
-            repeats = {"seeds": 1, "controls": 0, "max_corpus_tokens": 1000}
-            fitted["changed"] |= quick | repeats
+    for more in ({}, preset):
+        fitted["changed"] |= more
         at = click(opened("new_audit", run=None), "How long will it take?")
         at = click(at, "Fit into 30 minutes")
         assert "With 70 it fits" in words_of(at), "the form asks for just what was found to fit"
         filled = [one.value for one in at.number_input if one.label == "Prompts per axis at most"]
         assert filled == [70] and "Fit into 30 minutes" not in [one.label for one in at.button]
-        assert ("A first look" in words_of(at)) == is_quick
+    assert "This asks for 1 axis, 2 methods" in words_of(at)
 
     def refuse(name: str, given: dict) -> dict:
         if not given.get("within"):

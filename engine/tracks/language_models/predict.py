@@ -42,9 +42,10 @@ from engine.tracks.language_models.words import (
     extrapolated_words,
     few_texts_words,
     prediction_words,
+    shown_words,
 )
 
-NULL_DRAWS, FEW_FREE = 200, 4
+NULL_DRAWS = 200
 PATIENCE = 60.0
 """Seconds that a prediction may take; a request for which it would take longer gets one that is
 extrapolated."""
@@ -76,6 +77,7 @@ def prediction(audit: Audit) -> dict[str, Any]:
     small = [axis_name(axis) for axis, said in found["axes"].items() if said["least_texts"] < FEW]
     if small and audit.request.estimator in ("auto", "reweight"):
         found["words"] += few_texts_words(small)
+    found["words"] += shown(audit)
     return told(audit, found)
 
 
@@ -104,7 +106,6 @@ def _in_all(audit: Audit, axes: dict[str, dict[str, Any]]) -> dict[str, Any]:
             scoring,
             measuring,
             float(np.median(widths)),
-            float(np.median([said.get("shown", math.nan) for said in axes.values()])),
             silent,
         ),
     }
@@ -135,21 +136,25 @@ def _axis(audit: Audit, axis: str) -> dict[str, Any]:
         "pilot": measured,
         "least_texts": int(data.table.groupby("subgroup").size().min()),
         "draw_seconds": float(draw["seconds"] / draw["n"]),
-        "shown": _shown(data, len(context.rows(axis, TEST))),
     }
 
 
-def _shown(data: AxisData, tested: int) -> float:
-    """The change of bias that `tested` prompts would show of a cut, in four of five tries. NaN
-    where no interval holds, or with too few degrees of freedom to tell.
+def shown(audit: Audit) -> str:
+    """What change of bias the audit would show, in the middle of its axes, in words; "" before
+    their dense texts are drawn, and where no interval holds.
 
-    A cut's bias is taken to be as noisy as the dense model's, and not to share its noise.
+    A cut's bias is taken to be as noisy as the dense model's, and not to share its noise: an upper
+    bound, near for cuts that change most texts.
     """
-    level = data.errors.levels(data.errors.dense[:, None], data.job.reading)
-    if not (data.errors.holds and level.freedom[0] > FEW_FREE):
-        return math.nan
-    error = level.error * math.sqrt(2 * data.n / tested)
-    return float(smallest_effect(error, level.freedom, MISSED)[0])
+    job, found = audit.job, []
+    for axis in audit.request.axes:
+        if all(map(audit.context.kept, dense_shards(job, axis))):
+            data, tested = AxisData(job, axis), len(audit.context.rows(axis, TEST))
+            level = data.errors.levels(data.errors.dense[:, None], job.reading)
+            error = level.error * math.sqrt(2 * data.n / tested)
+            found += smallest_effect(error, np.full(1, np.inf), MISSED).tolist()
+            found = found if data.errors.holds else found[:-1]
+    return shown_words(float(np.median(found))) if found else ""
 
 
 # The first number for any request: what it will take, from a few prompts of one axis and two

@@ -249,7 +249,10 @@ class AuditRequest(Request):
         label="Text for perplexity",
         help="UTF-8 text for perplexity (default: ours in plain English; of a toy, its own)",
         upload=(),
-        hint="Any UTF-8 text the model should predict. Embedded is plain English of our own.",
+        hint=(
+            "Any UTF-8 text the model should be able to predict. Embedded is plain English of our"
+            " own; for a toy, a text of its world."
+        ),
     )
     validation_corpus: str | None = asked(
         None,
@@ -394,7 +397,7 @@ class AuditRequest(Request):
         label="Seeds per prompt",
         quick=1,
         counted=("text per prompt", "texts per prompt"),
-        scale=Scale(1, lambda request: request.seeds, "text per prompt", is_repeat=True),
+        scale=Scale(1, lambda request: request.seeds, "texts per prompt", is_repeat=True),
         help="how many decoding seeds",
     )
     stop_at: float | None = asked(
@@ -450,6 +453,7 @@ class AuditRequest(Request):
         label="Toxicity judge",
         hint=words.JUDGE,
         offered=_judges_offered,
+        usual=lambda values: catalog.judge_for(str(values.get("model") or "")),
     )
     judge_sha256: str | None = asked(
         None,
@@ -944,6 +948,7 @@ def quick_request(model: str) -> dict[str, Any]:
     return {
         "track": "language_models",
         "model": model,
+        "judge": catalog.judge_for(model),
         "axes": ["gender_and_sex"],
         **json_able(FIRST),
         "title": f"Quick audit of {model}",

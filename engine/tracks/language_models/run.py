@@ -37,7 +37,7 @@ from engine.tracks.language_models.effects import AxisData, head_groups
 from engine.tracks.language_models.evidence import DRAWN, drawn_of, looks, power_of
 from engine.tracks.language_models.evidence import said as said_drawn
 from engine.tracks.language_models.opening import Audit, open_audit
-from engine.tracks.language_models.predict import prediction
+from engine.tracks.language_models.predict import prediction, shown
 from engine.tracks.language_models.request import SEARCH, AuditRequest, prompt_plan_of, validate
 from engine.tracks.language_models.scores import auto
 from engine.tracks.language_models.scores.base import ScoreMethod, no_scores
@@ -89,6 +89,8 @@ def _audited(audit: Audit) -> tuple[Values, Tables]:
             audit.scoring["predicted"] = prediction(audit)
             look(audit, method)
     scores = score_heads(audit, lambda unfinished: expect_scoring(audit, unfinished))
+    if "predicted" not in audit.scoring and (said := shown(audit)):
+        audit.progress.tell(said.strip())
     expect_scoring(audit, ())
     groups = head_groups(audit.job, scores, audit.scoring.get("z_bias", {}))
     variants, gammas = choose_variants(audit, scores, groups)

@@ -12,6 +12,7 @@ import pandas as pd
 
 from engine.core import words
 from engine.core.types import Values, Window
+from engine.models import catalog
 from engine.report import in_words, phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
@@ -183,10 +184,11 @@ def does(run: Run, variant: Values) -> str:
 
 
 def groups(run: Run, axis: str) -> str:
-    """Invented only where the prompts are the embedded ones, whose groups all are."""
+    """Invented only where the prompts are a toy's own, whose groups all are."""
     table = lookup.groups_of(run, "dense", "toxicity", axis)
     count = in_words.counted(table["group"].nunique())
-    if not run.request.get("prompts") and axis in own.INVENTED:
+    is_toy = not run.request.get("prompts") and catalog.is_toy(run.request["model"])
+    if is_toy and axis in own.INVENTED:
         return f"{count} invented {own.INVENTED[axis]}"
     return f"{count} groups of {words.axis_name(axis)}"
 
@@ -231,7 +233,7 @@ def beside(run: Run, choice: Choice, variant: Values) -> list[tuple[str, str]]:
         one = scored_benchmarks()[name]
         about = {"variant": variant["variant"], "benchmark": name, "metric": one.headline.name}
         for row in where(lookup.frame(run, "benchmarks"), group="", **about).to_dict("records"):
-            if row["delta"] > 0 and row["delta_q"] < MISSED and choice.reading != PREFIX + name:
+            if row["delta_low"] > 0 and row["delta_q"] < MISSED and choice.reading != PREFIX + name:
                 title = f"{one.headline.title} in {words.quoted(one.title)}"
                 ends = in_words.apart(row["value"] - row["delta"], row["value"])
                 found.append((title, f"{title} from {' to '.join(ends)}"))

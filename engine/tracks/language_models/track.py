@@ -271,8 +271,8 @@ def order(methods: Iterable[str]) -> list[str]:
 def data(run: Run) -> str:
     axes = run.request["axes"]
     counted = words.axis_name(axes[0]) if len(axes) == 1 else f"{len(axes)} axes"
-    source = run.meta["prompts"]["name"] if run.request.get("prompts") else own.EMBEDDED_DATA
-    return f"{counted} of {source}"
+    is_named = run.request.get("prompts") or not catalog.is_toy(run.request["model"])
+    return f"{counted} of {run.meta['prompts']['name'] if is_named else own.EMBEDDED_DATA}"
 
 
 def label(variant: Values) -> str:

@@ -458,23 +458,21 @@ def not_scored(score: str = "z_bias") -> str:
     )
 
 
+def shown_words(change: float) -> str:
+    """The change of bias that an audit would show."""
+    return (
+        f" In four of five tries it shows a cut's change of bias above about {change:.1g}. Four"
+        " times the texts would halve that at best."
+    )
+
+
 def prediction_words(
-    scoring: Sequence[float],
-    measuring: float,
-    width: float,
-    shown: float,
-    silent: Sequence[str],
+    scoring: Sequence[float], measuring: float, width: float, silent: Sequence[str]
 ) -> str:
-    """What a request will cost and show; seconds (of scoring: least and most), the change of bias
-    that a cut would show, `silent` axes inside their null band."""
-    found = ""
-    if not math.isnan(shown):
-        found = (
-            f" A cut's change of bias shows above {shown:.2f}; four times the prompts halve that."
-        )
+    """What a request will cost and show; seconds (of scoring: least and most), `silent` axes inside
+    their null band."""
     if not max(scoring):
-        said = f"{PREDICTED} about {duration(measuring)} to measure variants. {NO_SCORES_ASKED}"
-        return said + found
+        return f"{PREDICTED} about {duration(measuring)} to measure variants. {NO_SCORES_ASKED}"
     least, most = (duration(seconds) for seconds in scoring)
     text = (
         f"{PREDICTED} about {least}"
@@ -487,7 +485,6 @@ def prediction_words(
         if math.isnan(width)
         else f"A head's 95 % interval about {width:.2g} wide."
     )
-    text += found
     if silent:
         text += (
             " Inside the null band so far, so perhaps nothing to rank heads by:"

@@ -444,3 +444,14 @@ def test_an_audit_measures_tasks_beside_the_texts(audited, tmp_path, words_judge
     panel = benchmark_panel(run, choice, "lm_eval")
     assert "Share answered right" in panel.answer and "stereotype" not in panel.said
     assert "nats" not in changed(run, choice, "lm_eval").table.to_csv()
+
+
+@pytest.mark.parametrize(
+    ("q", "low", "said"),
+    [(0.2, -0.1, "no change"), (0.01, -0.1, "which way this moved is open"), (0.01, 0.01, "more")],
+)
+def test_a_change_that_is_told_has_an_interval_beside_zero(q, low, said):
+    """The p is against a cut that changes no answer: a share that crosses .5 can be as far from it
+    as before."""
+    row = {"delta": 0.05, "delta_low": low, "delta_high": 0.1, "delta_q": q, "tests": 29}
+    assert said in panel._change(row)

@@ -151,6 +151,8 @@ def _change(row: Values) -> str:
         return "too few items for a verdict"
     q, tests = phrasing.number(row["delta_q"]), int(row["tests"])
     verdict = "more than chance" if row["delta_q"] < MISSED else "no change beyond chance"
+    if row["delta_low"] <= 0 <= row["delta_high"] and row["delta_q"] < MISSED:
+        verdict = "answers changed by more than chance, but which way this moved is open"
     span = phrasing.span(row["delta_low"], row["delta_high"])
     return (
         f"{verdict} ({phrasing.signed(row['delta'])}, {span}; q = {q} over"
@@ -200,7 +202,7 @@ def _groups(one: ScoredBenchmark, rows: pd.DataFrame, variant: str) -> str:
     tested = mine[mine["delta_q"].notna()]
     if tested.empty:
         return ""
-    moved = tested[tested["delta_q"] < MISSED]
+    moved = tested[(tested["delta_q"] < MISSED) & (tested["delta_low"] * tested["delta_high"] > 0)]
     over = f"of {phrasing.count(len(tested), 'group')} ({one.group}) tested"
     if moved.empty:
         least = float(tested["detectable"].max())

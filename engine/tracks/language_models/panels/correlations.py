@@ -111,8 +111,8 @@ def method_agreement(run: Run, choice: Choice) -> Panel:
         f"of {top['of']} heads, where chance gives {phrasing.number(top['expected by chance'])}."
     )
     note = (
-        f"Numbers are heads in common, of {total} in the model. Random methods: first selection"
-        " seed."
+        f"Numbers are heads in common, of {total} in the model. Methods that aim at a bias: at that"
+        f" of {words.axis_name(choice.axis)}. Random methods: first selection seed."
     )
     return Panel("method_agreement", question, answer, figure, table, note)
 
