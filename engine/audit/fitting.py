@@ -8,16 +8,15 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.audit.fields import Field, Scale, fields_of
 from engine.audit.tracks import track_of_request
-from engine.core.errors import Cancelled, Fault, RequestError, refusal
+from engine.core.errors import Cancelled, RequestError, refusal
 from engine.core.types import Hooks
 from engine.core.words import duration
-from engine.report.phrasing import listing
 from engine.store.runs import Store
 
 TRIED, PATIENCE = 20.0, 120.0
@@ -59,13 +58,6 @@ def forecast(request: Any, store: Store, hooks: Hooks, patience: float = PATIENC
     return None if math.isnan(seconds) else seconds
 
 
-class TooShort(RequestError):
-    """Even the fewest prompts, and so on, take longer than the time that was given; whole: seconds
-    of all that was asked for."""
-
-    whole = math.nan
-
-
 @dataclass(frozen=True)
 class Fitted:
     """A request that fits. seconds: what it takes. changed: its fields that differ from what was
@@ -90,10 +82,10 @@ def fit(
     chosen: Collection[str] = (),
 ) -> Fitted:
     """The request with as many prompts and as much text as `seconds` allow, tries included. Where
-    that would leave fewer than are enough, repeats go first, then the form's quick preset stands in
-    for what is as usual and not among the fields that were `chosen`.
+    that would leave fewer than are enough, repeats go first. Then the form's quick preset stands in
+    for fields that are as usual and were not `chosen`.
 
-    TooShort where even the fewest take longer, RequestError where nothing can be told in time.
+    RequestError where even the fewest take longer, or nothing can be told in time.
     """
     start = time.monotonic()
     quick = {name: field for name, field in _quick(request).items() if name not in chosen}
@@ -101,10 +93,10 @@ def fit(
         return _shrunk(request, seconds, store, hooks)
     try:
         return _shrunk(request, seconds, store, hooks, is_enough=True)
-    except TooShort as error:
-        said = f"All that was asked for takes about {duration(error.whole)}. The quick preset's"
-        said += f" values stand in for {listing(one.label.lower() for one in quick.values())}."
+    except RequestError:  # one with faults of its own raises them again
+        labels = _and(field.label.lower() for field in quick.values())
     left = seconds - (time.monotonic() - start)
+    said = f"All that was asked for takes longer. The quick preset's values stand in for {labels}."
     values = {name: field.quick for name, field in quick.items()}
     found = _shrunk(replace(request, **values), left, store, hooks, said)
     return replace(found, changed={**values, **found.changed})
@@ -131,8 +123,8 @@ def _shrunk(
     lead: str = "",
     is_enough: bool = False,
 ) -> Fitted:
-    """`fit` of all that is asked for. lead: what is said first. is_enough: TooShort where less than
-    is enough would be left."""
+    """`fit` of all that is asked for. lead: what is said first. is_enough: RequestError where less
+    than is enough would be left."""
     start, scales = time.monotonic(), scales_of(type(request))
     most = {name: scale.most(request) for name, scale in scales.items()}
     asked = {name: min(getattr(request, name) or n, n) for name, n in most.items()}
@@ -166,7 +158,10 @@ def _shrunk(
         room, lowest = seconds - (time.monotonic() - start), least if is_once else 1.0
         wanted = _wanted(tries, AIM * room)
         if room <= 0 or (is_once and took > room and factor <= lowest):
-            raise _too_short(_listed(amounts(factor, is_once) or asked, scales), took, whole)
+            listed = _listed(amounts(factor, is_once) or asked, scales)
+            what = f"is too short: with {listed} the audit takes about {duration(took)}."
+            fix = "Give more time, or ask for fewer axes, methods or sparsities."
+            raise refusal("within", what, fix)
         if not is_once and took > room and wanted < lowest:
             factor, is_once, tries = 1.0, True, {}
         elif took > room or (amounts(factor, is_once) and took < LEAST * room):
@@ -198,17 +193,14 @@ def _wanted(tries: dict[float, float], seconds: float) -> float:
     return last * seconds / took
 
 
-def _too_short(listed: str, took: float, whole: float) -> TooShort:
-    what = f"is too short: with {listed} the audit takes about {duration(took)}."
-    fix = "Give more time, or ask for fewer axes, methods or sparsities."
-    found = TooShort(Fault("within", what, fix))
-    found.whole = whole
-    return found
-
-
 def _listed(amounts: Mapping[str, int], scales: Mapping[str, Scale]) -> str:
     words = {
         name: scales[name].word if n != 1 else re.sub(r"s\b", "", scales[name].word, count=1)
         for name, n in amounts.items()
     }
-    return listing(f"{f'{n:,}' if n else 'no'} {words[name]}" for name, n in amounts.items())
+    return _and(f"{f'{n:,}' if n else 'no'} {words[name]}" for name, n in amounts.items())
+
+
+def _and(parts: Iterable[str]) -> str:
+    *first, last = parts
+    return " and ".join(filter(None, (", ".join(first), last)))

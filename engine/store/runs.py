@@ -204,9 +204,10 @@ def unpack(table: pd.DataFrame) -> tuple[dict[str, np.ndarray], Values]:
 
 def where(table: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
     """The rows of a table, of any columns, that have these values in the columns of these names."""
+    keep = np.ones(len(table), dtype=bool)
     for column, value in wanted.items():
-        table = table[table[column] == value]
-    return table
+        keep &= (table[column] == value).to_numpy(dtype=bool, na_value=False)
+    return table[keep]
 
 
 def within(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

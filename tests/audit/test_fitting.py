@@ -147,7 +147,7 @@ def test_the_quick_preset_stands_in_before_prompts_are_too_few(monkeypatch):
         kept = fitting.fit(mine, 9 * 60, None, chosen=chosen).request
         assert kept.methods == mine.methods and kept.length == 3 and 24 <= kept.prompts <= 90
     assert fitting.fit(Preset(length_settings="mine"), 27 * 20, None).request.length == 9
-    with pytest.raises(fitting.TooShort, match="24 prompts"):
+    with pytest.raises(RequestError, match="24 prompts"):
         fitting.fit(Preset(), 20, None)
     alone = fitting.fit(Preset(prompts=10, seeds=1, cuts=0), 100, None)
     assert alone.said.endswith("length. It takes about 30 seconds.")

@@ -82,6 +82,12 @@ def _tables(run):
     return {key: rows[0] for key, rows in results.items()}, groups
 
 
+@cache
+def _quoted(run, axis) -> set[str]:
+    table = run.table("groups")
+    return {words.quoted(name) for name in table.loc[table["axis"] == axis, "group"].unique()}
+
+
 def _readings(choice, run):
     """What is read, and beside AUC, which sees only an order, accuracy, for its harms alone."""
     readings = track_of(run).readings
@@ -132,8 +138,7 @@ def _beside(run, choice) -> list[tuple[str, str]]:
 
 def _told(run, choice, variant, said) -> Iterator[tuple[str, int, bool]]:
     """(name, way, is it a harm) of every change that a verdict claims."""
-    readings, table = _readings(choice, run), run.table("groups")
-    every = {words.quoted(name) for name in table.loc[table["axis"] == choice.measured, "group"]}
+    readings, every = _readings(choice, run), _quoted(run, choice.measured)
     told = re.sub(r" (between “[^”]*” and “[^”]*”|by (?!\d)[a-z ]+(?= (by|from)))", "", said)
     for short, full in _beside(run, choice):
         told = told.replace(full, "").replace(short, "")

@@ -44,8 +44,8 @@ def frame(run: Run, name: str) -> pd.DataFrame:
 
 def remembered(*tables: str) -> Callable[[Callable[..., Found]], Callable[..., Found]]:
     """For a function of (run, *names) that reads no other table: what it finds, never None, is kept
-    once per content for every session. Tables and lists are given out as copies, other things must
-    not be changed.
+    once per content for every session. Tables, lists and rows are given out as copies, other things
+    must not be changed.
     """
 
     def wrap(find: Callable[..., Found]) -> Callable[..., Found]:
@@ -62,7 +62,7 @@ def remembered(*tables: str) -> Callable[[Callable[..., Found]], Callable[..., F
                     kept.popitem(last=False)
             if isinstance(value, pd.DataFrame):
                 return value.copy(deep=False)
-            return list(value) if isinstance(value, list) else value
+            return value.copy() if isinstance(value, list | dict) else value
 
         return found
 
@@ -139,6 +139,7 @@ def not_finished(run: Run, choice: Choice) -> str:
     return f"Not finished for this method: {', '.join(missing)}." if missing else ""
 
 
+@remembered("variants")
 def variant_of(run: Run, choice: Choice) -> Values:
     """The variant a choice names, else the reported one it means; of several seeds the lowest.
 
@@ -237,13 +238,12 @@ def bias(run: Run, variant: str, choice: Choice, split: str = REPORTED) -> Value
     return result(run, variant, f"bias:{choice.reading}", choice.measured, split)
 
 
+@remembered("groups")
 def groups_of(
     run: Run, variant: str, metric: str, axis: str, split: str = REPORTED
 ) -> pd.DataFrame:
     """Rows of the groups table, one per subgroup."""
-    table = frame(run, "groups")
-    rows = where(table, variant=variant, metric=metric, axis=axis)
-    return rows[rows["split"] == split]
+    return where(frame(run, "groups"), variant=variant, metric=metric, axis=axis, split=split)
 
 
 def title_of(run: Run) -> str:

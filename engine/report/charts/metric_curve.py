@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -403,8 +403,9 @@ def _answer(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> tupl
     verbs = {**phrasing.VERBS, "unknown": "has no interval for"}
     for row in mine.to_dict("records"):
         name = words.method_name(row["method"])
-        if row.get("target_axis") and not measure.per_axis and len(run.request["axes"]) > 1:
-            name += f" for {words.axis_name(row['target_axis'])}"
+        aim = lookup.variant_of(run, replace(choice, level=at)).get("target_axis")
+        if aim and not measure.per_axis and len(run.request["axes"]) > 1:
+            name += f" for {words.axis_name(aim)}"
         if not math.isfinite(row["delta"]):  # a level that is about the change already
             parts.append(f"At {level.say(at)}, {what} of {name} is {measure.with_interval(row)}")
             continue

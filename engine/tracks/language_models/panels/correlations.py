@@ -141,8 +141,8 @@ def top_panel(
     """Layer x head map of the number of axes a head is at the top of. `wide` is indexed by 0-based
     unit."""
     question = "Which heads are among the strongest for several axes at once?"
-    if wide.empty:
-        return nothing(key, question, "There are no effects on bias here.")
+    if wide.shape[1] < 2:
+        return nothing(key, question, "This needs effects on the bias of two axes at least.")
     from engine.stats import reliability
 
     chosen = reliability.top_heads(wide, TOP_SHARE)
