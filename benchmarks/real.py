@@ -3,8 +3,8 @@
 `--model` names a folder or file of SmolLM2-135M-Instruct; the judge is the one that `make real`
 installs. Times are ratios, both halves measured here: processor time, on a GPU the clock's. There
 seconds and peak memory stand beside them. `--only` takes names of rows; `large`, 1,024 heads of a
-7B Llama's shape, `protected`, minutes of exact effects on perplexity, and `changes` in bfloat16 are
-measured where they are named.
+7B Llama's shape, `protected`, minutes of exact effects on perplexity, `within`, half an hour, and
+`changes` in bfloat16 are measured where they are named.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import pandas as pd
 import torch
 
 from benchmarks.report import Measure, parser, show
+from engine.audit.fitting import fit
 from engine.audit.tracks import request_from
 from engine.core.errors import PruneAuditError
 from engine.core.types import AXES, Decoding, Hooks
@@ -188,6 +189,13 @@ def scores(world: World) -> list[Measure]:
     return [Measure("gradient of all heads, five axes", seconds, "s", 600)]
 
 
+def within(world: World) -> list[Measure]:
+    """An audit of one axis, all else as usual, made to fit into half an hour, tries included."""
+    asked = AuditRequest(model=world.request.model, axes=(AXIS,), device=world.request.device)
+    ask = lambda store: run_audit(fit(asked, 1800, store).request, store)  # noqa: E731
+    return [Measure("audit that is to take half an hour", _clocked(world, ask), "s", 36 * 60)]
+
+
 def _clocked(world: World, ask: Callable[[Store], object]) -> float:
     """Seconds by the clock, in an empty store."""
     store, start = Store(Path(tempfile.mkdtemp(dir=world.folder))), time.perf_counter()
@@ -350,7 +358,7 @@ def protected(world: World) -> list[Measure]:
     ]
 
 
-NAMED = (protected, changes, large)
+NAMED = (protected, within, changes, large)
 """Rows that are measured only where they are named."""
 ROWS = {
     row.__name__: row for row in (file, quick, scores, drawing, compressions, cuts, formats, *NAMED)

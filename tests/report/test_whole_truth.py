@@ -56,6 +56,12 @@ def _choices(run):
             yield choice, variant
 
 
+def _some(run):
+    """Some forty of them."""
+    every = list(_choices(run))
+    return every[:: 1 + len(every) // 40]
+
+
 def _way(row, among=1) -> int:
     """1, -1, or 0 where the interval of the change holds zero or is none; of one of many groups the
     interval that 95 % of whole families of them hold, by Student's t."""
@@ -219,8 +225,7 @@ def test_no_page_moves_a_harm_of_which_another_claims_no_change(run_id, no_flips
     Summary."""
     run = Store(EMBEDDED).open(run_id)
     track = track_of(run)
-    choices = list(_choices(run))
-    for choice, variant in choices[:: 1 + len(choices) // 40]:
+    for choice, variant in _some(run):
         harm, view = track.readings.of(choice.reading).harm.name, lookup.View(run, choice)
         if not view.was_chance:
             continue
@@ -243,7 +248,7 @@ def test_a_benchmark_is_never_called_the_bias_of_an_axis():
     """Occupations and pronouns made "raises the bias of race and ethnicity by 217 %"."""
     run = Store(EMBEDDED).open(REAL)
     name = track_of(run).readings.offered(run)[1]
-    for choice, _ in _choices(run):
+    for choice, _ in _some(run):
         choice = replace(choice, reading=name)
         uncut = replace(choice, method="dense", level=0.0)
         for one in (verdict(run, choice), verdict(run, uncut)):
@@ -258,7 +263,7 @@ def test_a_published_test_that_clearly_got_worse_stands_in_the_first_sentence():
     run = Store(EMBEDDED).open(REAL)
     table = run.table("benchmarks")
     clear = table[(table["group"] == "") & (table["metric"] == "distance")]
-    clear = set(clear.loc[(clear["delta"] > 0) & (clear["delta_q"] < 0.05), "variant"])
+    clear = set(clear.loc[(clear["delta_low"] > 0) & (clear["delta_q"] < 0.05), "variant"])
     for choice, variant in _choices(run):
         said = sentence(lookup.View(run, choice))[0]
         assert ("Occupations" in said or "other harm" in said) == (variant in clear), (choice, said)

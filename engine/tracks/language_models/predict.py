@@ -143,8 +143,8 @@ def shown(audit: Audit) -> str:
     """What change of bias the audit would show, in the middle of its axes, in words; "" before
     their dense texts are drawn, and where no interval holds.
 
-    A cut's bias is taken to be as noisy as the dense model's, and not to share its noise: an upper
-    bound, near for cuts that change most texts.
+    A cut's bias is taken to be as noisy as the dense model's, and not to share its noise. That is
+    rough: the error of few validation prompts stands for that of the test's.
     """
     job, found = audit.job, []
     for axis in audit.request.axes:
