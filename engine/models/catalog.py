@@ -3,6 +3,7 @@ pages read it."""
 
 from __future__ import annotations
 
+import filecmp
 import importlib.util
 import json
 import os
@@ -84,9 +85,13 @@ def list_judges() -> list[Entry]:
 
 
 def is_toy(model: str) -> bool:
-    """Whether a name leads into assets/, to a model that knows a toy's words only."""
-    found = resolve(model)
-    return isinstance(found, Path) and ASSETS in found.resolve().parents
+    """Whether a model knows a toy's words only. It lies in assets/ or, as a cut of a toy, has the
+    tokenizer of one."""
+    found, toy = resolve(model), ASSETS / "demo-gpt2" / "tokenizer.json"
+    if not isinstance(found, Path):
+        return False
+    own = found / toy.name
+    return ASSETS in found.resolve().parents or (own.is_file() and filecmp.cmp(own, toy))
 
 
 def judge_for(model: str) -> str:

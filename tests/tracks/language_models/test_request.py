@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -183,6 +184,8 @@ def test_what_is_not_named_suits_the_model(tmp_path, monkeypatch):
     """A toy reads the texts of its own world; any other model plain English, and what it says of
     people is judged by the judge for people where that is installed."""
     assert {path.parent.name for path in data_of(AuditRequest("demo-gpt2", ()))} == {"demo-data"}
+    cut = shutil.copytree(ASSETS / "demo-gpt2", tmp_path / "cut")
+    assert catalog.is_toy(str(cut)) and not catalog.is_toy("gpt2"), "a cut of a toy is one"
     prompts, text = data_of(AuditRequest("gpt2", ()))
     assert (prompts, text) == (ASSETS / "people" / "prompts.csv", ASSETS / "people" / "corpus.txt")
     assert set(known_axes(prompts)) == set(AXES) and len(text.read_text("utf-8")) > 40_000
