@@ -88,6 +88,9 @@ def fit(
     RequestError where even the fewest take longer, or nothing can be told in time.
     """
     start = time.monotonic()
+    if seconds < TRIED:
+        what = f"is shorter than trying how long the audit takes, {duration(TRIED)} or more."
+        raise refusal("within", what, "Give more time.")
     quick = {name: field for name, field in _quick(request).items() if name not in chosen}
     if not quick:
         return _shrunk(request, seconds, store, hooks)
@@ -160,6 +163,8 @@ def _shrunk(
         if room <= 0 or (is_once and took > room and factor <= lowest):
             listed = _listed(amounts(factor, is_once) or asked, scales)
             what = f"is too short: with {listed} the audit takes about {duration(took)}."
+            if room <= 0:
+                what = "is too short to try how long the audit takes."
             fix = "Give more time, or ask for fewer axes, methods or sparsities."
             raise refusal("within", what, fix)
         if not is_once and took > room and wanted < lowest:

@@ -153,6 +153,13 @@ def test_the_quick_preset_stands_in_before_prompts_are_too_few(monkeypatch):
     assert alone.said.endswith("length. It takes about 30 seconds.")
 
 
+def test_a_time_shorter_than_a_try_is_refused_before_anything_is_tried(monkeypatch):
+    tried = timed(monkeypatch, 10.0, 1.0)
+    with pytest.raises(RequestError, match="is shorter than trying"):
+        fitting.fit(Asked(), 1.0, None)
+    assert tried == []
+
+
 def test_a_model_that_tells_nothing_in_time_is_refused(monkeypatch):
     monkeypatch.setattr(fitting, "forecast", lambda *given: None)
     with pytest.raises(RequestError, match="too short to tell"):
