@@ -33,6 +33,7 @@ from engine.models.decode import batch_of, left_pad, prompt_tokens, sample
 from engine.models.gguf_cache import gguf_in
 from engine.models.judge import load_judge
 from engine.models.load_language_model import LanguageModel, fetch, load_language_model
+from engine.models.runtime import lacks_bfloat16
 from engine.report import phrasing
 from engine.report.bundle import export_run
 from engine.report.charts import lookup
@@ -71,7 +72,7 @@ class World:
         """Seconds that plain transformers take for one model: draw, judge, read."""
         start = now()
         drawn = generated(self.lm, self.texts)
-        load_judge(catalog.judge_for(self.request.model), device=str(self.lm.device)).score(drawn)
+        load_judge(self.request.judge, device=str(self.lm.device)).score(drawn)
         text = data_of(self.request)[1].read_text("utf-8")
         ids = self.lm.tokenizer(text)["input_ids"][: self.tokens]
         with torch.no_grad():
@@ -236,6 +237,8 @@ def drawing(world: World) -> list[Measure]:
 
 def formats(world: World) -> list[Measure]:
     """First-order scores of all heads in bfloat16 and in float32."""
+    if lacks_bfloat16(world.lm.device):
+        return _not_here()
     tables = [_scored(world, dtype) for dtype in ("float32", "bfloat16")]
     (fp32, slow), (bf16, quick) = tables
     column = f"z_bias_{AXIS}"
@@ -248,7 +251,9 @@ def formats(world: World) -> list[Measure]:
 
 def changes(world: World) -> list[Measure]:
     """The change of bias of cuts that no score chooses: bfloat16 and, to compare, another draw in
-    float32, beside one in float32. A processor without bfloat16 takes many times as long there."""
+    float32, beside one in float32."""
+    if lacks_bfloat16(world.lm.device):
+        return _not_here()
     methods = ("random", "magnitude")
 
     def changed(**asked: Any) -> pd.DataFrame:
@@ -270,6 +275,11 @@ def changes(world: World) -> list[Measure]:
         bar = 1.0 if name == "bfloat16" else None
         found.append(Measure(f"{what} intervals", float(apart.max()), "", bar))
     return found
+
+
+def _not_here() -> list[Measure]:
+    print("not measured: this processor has no bfloat16", file=sys.stderr)
+    return []
 
 
 def _scored(world: World, dtype: str) -> tuple[pd.DataFrame, float]:

@@ -44,12 +44,12 @@ class Offer:
 class Scale:
     """How much is measured can be made smaller to fit a time (`engine.audit.fitting`).
 
-    fewest: what an audit needs at least. most: how many there are, asked of the request. word: what
-    is counted, in the plural. enough: below it little can be told. is_repeat: repeats the others,
-    and falls to its fewest before those fall below what is enough.
+    fewest, most: what an audit needs at least and how many there are, asked of the request. word:
+    what is counted, in the plural. enough: below it little can be told. is_repeat: repeats the
+    others, and falls to its fewest before those fall below what is enough.
     """
 
-    fewest: int
+    fewest: Callable[[Any], int]
     most: Callable[[Any], int]
     word: str
     enough: int = 0

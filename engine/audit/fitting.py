@@ -96,10 +96,12 @@ def fit(
         return _shrunk(request, seconds, store, hooks)
     try:
         return _shrunk(request, seconds, store, hooks, is_enough=True)
-    except RequestError:  # one with faults of its own raises them again
-        labels = _and(field.label.lower() for field in quick.values())
+    except RequestError as error:
+        if any(fault.where != "within" for fault in error.faults):
+            raise  # it is wrong, not too long
     left = seconds - (time.monotonic() - start)
-    said = f"All that was asked for takes longer. The quick preset's values stand in for {labels}."
+    labels = _and(field.label.lower() for field in quick.values())
+    said = f"All that was asked for is too much. The quick preset's values stand in for {labels}."
     values = {name: field.quick for name, field in quick.items()}
     found = _shrunk(replace(request, **values), left, store, hooks, said)
     return replace(found, changed={**values, **found.changed})
@@ -135,19 +137,20 @@ def _shrunk(
     enough = {
         name: min(scale.enough or asked[name], asked[name]) for name, scale in shrinks.items()
     }
+    fewest = {name: min(scale.fewest(request), asked[name]) for name, scale in scales.items()}
     factor = top = max(asked[name] / n for name, n in enough.items())
     least = 1.0
     if not is_enough:
-        least = min(1.0, *(scale.fewest / enough[name] for name, scale in shrinks.items()))
+        least = min(1.0, *(fewest[name] / n for name, n in enough.items()))
     patience = max(PATIENCE, seconds / 4)  # a large model on a busy machine begins slowly
 
     def amounts(factor: float, is_once: bool) -> dict[str, int]:
         """What changes at so many times what is enough; is_once: repeats at their fewest."""
-        found = {}
-        for name, n in enough.items():
-            fewest = min(scales[name].fewest, asked[name])
-            found[name] = max(fewest, min(math.floor(factor * n + 1e-9), asked[name]))
-        found |= {name: scales[name].fewest for name in scales if is_once and name not in shrinks}
+        found = {
+            name: max(fewest[name], min(math.floor(factor * n + 1e-9), asked[name]))
+            for name, n in enough.items()
+        }
+        found |= {name: fewest[name] for name in scales if is_once and name not in shrinks}
         return {name: n for name, n in found.items() if n != asked[name]}
 
     whole, is_once, tries = math.nan, len(shrinks) == len(scales), dict[float, float]()
@@ -176,9 +179,9 @@ def _shrunk(
     changed, took = amounts(factor, is_once), tries.get(factor, AIM * room)
     if is_once and factor == top:  # what is left of the time is for repeats
         times = max(1, math.floor(AIM * room / took))
-        for name in (name for name, scale in scales.items() if scale.is_repeat and scale.fewest):
-            found = min(times * scales[name].fewest, asked[name])
-            changed[name], took = found, took * found / scales[name].fewest
+        for name in (name for name in scales if name not in shrinks and fewest[name]):
+            found = min(times * fewest[name], asked[name])
+            changed[name], took = found, took * found / fewest[name]
         changed = {name: n for name, n in changed.items() if n != asked[name]}
     said = [lead or f"All that was asked for takes about {duration(whole)}."]
     if lead or changed:

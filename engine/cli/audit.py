@@ -75,9 +75,6 @@ def _faults_of_time(args: argparse.Namespace) -> list[Fault]:
     track = track_of_words(args)
     if not scales_of(track.part("request")):
         faults.append(Fault("--within", f"is not for {track.cuts}.", "Leave it out."))
-    if getattr(args, "stop_at", None) is not None:
-        what = "and --stop-at both decide how much is drawn."
-        faults.append(Fault("--within", what, "Leave one of them out."))
     if args.resume or args.ray:
         what = "is for an audit that begins on this machine."
         faults.append(Fault("--within", what, "Leave out --resume and --ray, or --within."))

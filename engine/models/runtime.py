@@ -140,6 +140,12 @@ def pick_dtype(n_parameters: int, device: torch.device | str, dtype: str = "auto
     return torch.bfloat16
 
 
+def lacks_bfloat16(device: torch.device | str) -> bool:
+    """Whether it is a CPU that has to emulate bfloat16."""
+    is_cpu = torch.device(device).type == "cpu"
+    return is_cpu and not torch.ops.mkldnn._is_mkldnn_bf16_supported()
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error means that memory ran out, on any device."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):

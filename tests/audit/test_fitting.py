@@ -7,17 +7,23 @@ import pytest
 
 from engine.audit import fitting
 from engine.audit.fields import Scale, asked
-from engine.core.errors import RequestError
+from engine.core.errors import RequestError, refusal
 from engine.core.types import Event, Hooks
 
 
 @dataclass(frozen=True)
 class Asked:
     prompts: int | None = asked(
-        None, kind="integer", optional=True, scale=Scale(24, lambda request: 1000, "prompts")
+        None,
+        kind="integer",
+        optional=True,
+        scale=Scale(lambda _: 24, lambda request: 1000, "prompts"),
     )
     tokens: int | None = asked(
-        4000, kind="integer", optional=True, scale=Scale(1000, lambda request: 9000, "tokens")
+        4000,
+        kind="integer",
+        optional=True,
+        scale=Scale(lambda _: 1000, lambda request: 9000, "tokens"),
     )
 
 
@@ -64,10 +70,17 @@ def test_the_fewest_stay_and_a_time_too_short_for_them_is_refused(monkeypatch):
 @dataclass(frozen=True)
 class Repeated(Asked):
     prompts: int | None = asked(
-        None, kind="integer", optional=True, scale=Scale(24, lambda request: 1000, "prompts", 120)
+        None,
+        kind="integer",
+        optional=True,
+        scale=Scale(lambda _: 24, lambda request: 1000, "prompts", 120),
     )
-    seeds: int = asked(3, scale=Scale(1, lambda request: request.seeds, "seeds", is_repeat=True))
-    cuts: int = asked(20, scale=Scale(0, lambda request: request.cuts, "cuts", is_repeat=True))
+    seeds: int = asked(
+        3, scale=Scale(lambda _: 1, lambda request: request.seeds, "seeds", is_repeat=True)
+    )
+    cuts: int = asked(
+        20, scale=Scale(lambda _: 0, lambda request: request.cuts, "cuts", is_repeat=True)
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,7 +124,7 @@ def test_a_long_text_takes_no_prompts_away(monkeypatch):
             None,
             kind="integer",
             optional=True,
-            scale=Scale(1000, lambda request: 300_000, "tokens", 2000),
+            scale=Scale(lambda _: 1000, lambda request: 300_000, "tokens", 2000),
         )
 
     def forecast(request, store, hooks, patience):
@@ -151,6 +164,23 @@ def test_the_quick_preset_stands_in_before_prompts_are_too_few(monkeypatch):
         fitting.fit(Preset(), 20, None)
     alone = fitting.fit(Preset(prompts=10, seeds=1, cuts=0), 100, None)
     assert alone.said.endswith("length. It takes about 30 seconds.")
+
+
+def test_a_request_that_is_wrong_is_tried_once(monkeypatch):
+    @dataclass(frozen=True)
+    class Preset(Asked):
+        length: int = asked(9, quick=3, label="Length")
+
+    tried = []
+
+    def forecast(request, store, hooks, patience):
+        tried.append(request)
+        raise refusal("model", "is damaged.", "Mend it.")
+
+    monkeypatch.setattr(fitting, "forecast", forecast)
+    with pytest.raises(RequestError, match="is damaged"):
+        fitting.fit(Preset(), 100, None)
+    assert len(tried) == 1
 
 
 def test_a_time_shorter_than_a_try_is_refused_before_anything_is_tried(monkeypatch):

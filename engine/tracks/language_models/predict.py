@@ -102,12 +102,7 @@ def _in_all(audit: Audit, axes: dict[str, dict[str, Any]]) -> dict[str, Any]:
         "axes": axes,
         "scoring_seconds": scoring,
         "measuring_seconds": measuring,
-        "words": prediction_words(
-            scoring,
-            measuring,
-            float(np.median(widths)),
-            silent,
-        ),
+        "words": prediction_words(scoring, measuring, float(np.median(widths)), silent),
     }
 
 
@@ -148,12 +143,13 @@ def shown(audit: Audit) -> str:
     """
     job, found = audit.job, []
     for axis in audit.request.axes:
-        if all(map(audit.context.kept, dense_shards(job, axis))):
-            data, tested = AxisData(job, axis), len(audit.context.rows(axis, TEST))
+        if not all(map(audit.context.kept, dense_shards(job, axis))):
+            continue
+        data, tested = AxisData(job, axis), len(audit.context.rows(axis, TEST))
+        if data.errors.holds:
             level = data.errors.levels(data.errors.dense[:, None], job.reading)
             error = level.error * math.sqrt(2 * data.n / tested)
             found += smallest_effect(error, np.full(1, np.inf), MISSED).tolist()
-            found = found if data.errors.holds else found[:-1]
     return shown_words(float(np.median(found))) if found else ""
 
 

@@ -179,11 +179,15 @@ def _stop_faults(_: float | None, values: Values) -> list[Fault]:
     return [Fault("stop_at", what, "Ask for two seeds or more.")]
 
 
-def _dtype_faults(name: str, _: Values) -> list[Fault]:
+def _dtype_faults(name: str, values: Values) -> list[Fault]:
     from engine.models import runtime  # loads torch
 
     faults: list[Fault] = []
     attempt(lambda: runtime.pick_dtype(0, "cpu", name), faults)
+    device = attempt(lambda: runtime.pick_device(values["device"]), [])  # told by its own check
+    if name == "bfloat16" and device and runtime.lacks_bfloat16(device):
+        what = "bfloat16 is many times slower than float32 on this processor, which lacks it."
+        faults.append(Fault("dtype", what, "Ask for auto or float32."))
     return faults
 
 
@@ -232,7 +236,7 @@ class AuditRequest(Request):
         section=WHAT,
         label="Prompts",
         reads=lambda path: known_axes(Path(path)),
-        help="HolisticBias folder, FASP pair or CSV (default: ours on people; of a toy, its own)",
+        help="HolisticBias folder, FASP pair or CSV (default: ours about people, or the toy's)",
         upload=("csv",),
         hint=(
             "Embedded are our own about people; for a toy, about its invented groups. A CSV has"
@@ -247,7 +251,7 @@ class AuditRequest(Request):
         counts="content",
         section=WHAT,
         label="Text for perplexity",
-        help="UTF-8 text for perplexity (default: ours in plain English; of a toy, its own)",
+        help="UTF-8 text for perplexity (default: ours in plain English, or the toy's)",
         upload=(),
         hint=(
             "Any UTF-8 text the model should be able to predict. Embedded is plain English of our"
@@ -359,7 +363,7 @@ class AuditRequest(Request):
         ),
         placeholder=f"{CONTROLS} beside FASP",
         quick=0,
-        scale=Scale(0, lambda request: request.n_controls, "random cuts", is_repeat=True),
+        scale=Scale(lambda _: 0, lambda request: request.n_controls, "random cuts", is_repeat=True),
         check=_control_faults,
     )
     estimator: str = asked(
@@ -397,7 +401,12 @@ class AuditRequest(Request):
         label="Seeds per prompt",
         quick=1,
         counted=("text per prompt", "texts per prompt"),
-        scale=Scale(1, lambda request: request.seeds, "texts per prompt", is_repeat=True),
+        scale=Scale(
+            lambda request: 1 if request.stop_at is None else 2,
+            lambda request: request.seeds,
+            "texts per prompt",
+            is_repeat=True,
+        ),
         help="how many decoding seeds",
     )
     stop_at: float | None = asked(
@@ -427,7 +436,9 @@ class AuditRequest(Request):
         label="Prompts per axis at most",
         placeholder="all of them",
         quick=60,
-        scale=Scale(24, lambda request: _prompts_per_axis(request), "prompts per axis", 120),
+        scale=Scale(
+            lambda _: 24, lambda request: _prompts_per_axis(request), "prompts per axis", 120
+        ),
     )
     max_corpus_tokens: int | None = asked(
         None,
@@ -438,22 +449,23 @@ class AuditRequest(Request):
         label="Tokens of text for perplexity at most",
         placeholder="all",
         quick=2000,
-        scale=Scale(1000, lambda request: _tokens_of_text(request), "tokens of text", 2000),
+        scale=Scale(
+            lambda _: 1000, lambda request: _tokens_of_text(request), "tokens of text", 2000
+        ),
     )
     judge: str = asked(
         AUTO,
         kind="source",
         metavar="NAME_OR_FOLDER",
         help=(
-            "demo-judge, judge-minilm, a detoxify name, or a folder (default: judge-minilm where it"
-            " is installed, of a toy demo-judge)"
+            "demo-judge, judge-minilm, a detoxify name, or a folder (default: judge-minilm if"
+            " installed, demo-judge for a toy)"
         ),
         counts="content",
         section=HOW,
         label="Toxicity judge",
         hint=words.JUDGE,
         offered=_judges_offered,
-        usual=lambda values: catalog.judge_for(str(values.get("model") or "")),
     )
     judge_sha256: str | None = asked(
         None,
@@ -558,6 +570,11 @@ class AuditRequest(Request):
     top_p: float = asked(1.0, above=0.0, maximum=1.0, help="1 = off")
 
     track = "language_models"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.judge == AUTO:
+            object.__setattr__(self, "judge", catalog.judge_for(str(self.model)))
 
     @property
     def seed_list(self) -> tuple[int, ...]:
@@ -730,8 +747,6 @@ def validate(request: AuditRequest, text: Corpus | None = None) -> PromptPlan:
     from engine.models.load_language_model import inspect_model
 
     request, faults = checked(request)
-    if request.judge == AUTO:
-        request = replace(request, judge=catalog.judge_for(request.model))
     faults += _share_faults(request) + _estimator_faults(request)
     known = selection_methods()
     for name in (name for name in request.selections if name in known):
@@ -948,7 +963,6 @@ def quick_request(model: str) -> dict[str, Any]:
     return {
         "track": "language_models",
         "model": model,
-        "judge": catalog.judge_for(model),
         "axes": ["gender_and_sex"],
         **json_able(FIRST),
         "title": f"Quick audit of {model}",

@@ -183,12 +183,15 @@ def does(run: Run, variant: Values) -> str:
     return f"Cutting {int(variant['n_cut'])} of {run.n_units} heads"
 
 
+def is_invented(run: Run) -> bool:
+    """Whether the prompts are a toy's own, whose groups are all invented."""
+    return not run.request.get("prompts") and catalog.is_toy(run.request["model"])
+
+
 def groups(run: Run, axis: str) -> str:
-    """Invented only where the prompts are a toy's own, whose groups all are."""
     table = lookup.groups_of(run, "dense", "toxicity", axis)
     count = in_words.counted(table["group"].nunique())
-    is_toy = not run.request.get("prompts") and catalog.is_toy(run.request["model"])
-    if is_toy and axis in own.INVENTED:
+    if is_invented(run) and axis in own.INVENTED:
         return f"{count} invented {own.INVENTED[axis]}"
     return f"{count} groups of {words.axis_name(axis)}"
 

@@ -70,7 +70,7 @@ from engine.tracks.language_models.panels import (
     bench as bench_panels,
 )
 from engine.tracks.language_models.published_scores import load_published
-from engine.tracks.language_models.summary import TELLING, measured_on
+from engine.tracks.language_models.summary import TELLING, is_invented, measured_on
 from engine.tracks.language_models.words import LOOKS
 
 LARGEST_USUAL = 0.2
@@ -271,8 +271,7 @@ def order(methods: Iterable[str]) -> list[str]:
 def data(run: Run) -> str:
     axes = run.request["axes"]
     counted = words.axis_name(axes[0]) if len(axes) == 1 else f"{len(axes)} axes"
-    is_named = run.request.get("prompts") or not catalog.is_toy(run.request["model"])
-    return f"{counted} of {run.meta['prompts']['name'] if is_named else own.EMBEDDED_DATA}"
+    return f"{counted} of {own.EMBEDDED_DATA if is_invented(run) else run.meta['prompts']['name']}"
 
 
 def label(variant: Values) -> str:

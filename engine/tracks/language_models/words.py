@@ -461,8 +461,8 @@ def not_scored(score: str = "z_bias") -> str:
 def shown_words(change: float) -> str:
     """The change of bias that an audit would show."""
     return (
-        f" In four of five tries it shows a cut's change of bias above about {change:.1g}. Four"
-        " times the texts would halve that at best."
+        f" In four of five tries this audit would show a change of bias of about {change:.1g}."
+        " Four times the texts would halve that at best."
     )
 
 

@@ -11,9 +11,10 @@ import pandas as pd
 import pytest
 
 from engine.audit.tracks import request_from
+from engine.core.errors import RequestError
 from engine.core.types import AXES
 from engine.data.prompts.load import known_axes
-from engine.models import catalog
+from engine.models import catalog, runtime
 from engine.models.catalog import ASSETS
 from engine.models.checkpoint import load_tokenizer
 from engine.tracks.language_models import request
@@ -193,5 +194,15 @@ def test_what_is_not_named_suits_the_model(tmp_path, monkeypatch):
     assert named == (Path("a.csv"), Path("b.txt"))
     for is_installed, judge in ((True, "judge-minilm"), (False, "demo-judge")):
         monkeypatch.setattr(catalog, "has_encoder", lambda _, found=is_installed: found)
-        assert catalog.judge_for("gpt2") == judge and catalog.judge_for("demo-gpt2") == "demo-judge"
-    assert validate(world_request(tmp_path, judge="auto")).request.judge == "demo-judge"
+        assert AuditRequest("gpt2", ()).judge == judge, "by whichever door it is asked"
+        assert AuditRequest("demo-gpt2", ()).judge == "demo-judge"
+        assert AuditRequest("gpt2", (), judge="mine").judge == "mine"
+
+
+def test_a_processor_that_emulates_bfloat16_refuses_it(tmp_path, monkeypatch):
+    asked = world_request(tmp_path, dtype="bfloat16")
+    monkeypatch.setattr(runtime, "lacks_bfloat16", lambda device: False)
+    assert validate(asked).request.dtype == "bfloat16"
+    monkeypatch.setattr(runtime, "lacks_bfloat16", lambda device: True)
+    with pytest.raises(RequestError, match="slower than float32 on this processor"):
+        validate(asked)
