@@ -29,10 +29,11 @@ from engine.core.errors import PruneAuditError
 from engine.core.types import AXES, Decoding, Hooks
 from engine.data.prompts.load import load_prompts
 from engine.models import catalog
-from engine.models.decode import batch_of, left_pad, prompt_tokens, sample
+from engine.models.decode import batch_of, prompt_tokens, sample
 from engine.models.gguf_cache import gguf_in
 from engine.models.judge import load_judge
 from engine.models.load_language_model import LanguageModel, fetch, load_language_model
+from engine.models.packing import left_pad
 from engine.models.runtime import lacks_bfloat16
 from engine.report import phrasing
 from engine.report.bundle import export_run

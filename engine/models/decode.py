@@ -21,12 +21,14 @@ from engine.core.errors import PruneAuditError
 from engine.core.types import Decoding, Hooks, stream_keys
 from engine.models import runtime
 from engine.models.load_language_model import LanguageModel
+from engine.models.packing import Reading, packed, padded
 
 Told = Callable[[int, Sequence[int]], None]
 """Takes a prompt's place and its tokens so far, as they are drawn; from the start again where
 memory ran out."""
-Rows = Callable[[Sequence[int]], None]
-"""Takes the places of the texts in a batch, in the order of its rows."""
+Heard = Callable[[Sequence[int], Reading | None], None]
+"""Takes the places of the texts in a batch, and how they lie in it; None for a row each, in that
+order."""
 
 
 def filtered(logits: torch.Tensor, decoding: Decoding) -> torch.Tensor:
@@ -80,29 +82,6 @@ def cue_tokens(tokenizer: Any) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Left-padded prompts. ids, mask, positions: [batch, longest] int64. Positions count real
-    tokens from 0."""
-
-    ids: torch.Tensor
-    mask: torch.Tensor
-    positions: torch.Tensor
-
-
-def left_pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Batch:
-    """Pad rows of token ids on the left. The pad id is 0: masked positions never reach the
-    result."""
-    longest = max(len(row) for row in rows)
-    ids = np.zeros((len(rows), longest), dtype=np.int64)
-    mask = np.zeros_like(ids)
-    for at, row in enumerate(rows):
-        ids[at, longest - len(row) :] = row
-        mask[at, longest - len(row) :] = 1
-    positions = np.maximum(mask.cumsum(1) - 1, 0)
-    return Batch(*(torch.from_numpy(array).to(device) for array in (ids, mask, positions)))
-
-
-@dataclass(frozen=True)
 class Begun:
     """Texts to be drawn on, one entry per text: token ids of its prompt, its stream key (int64),
     and the tokens that it has drawn already."""
@@ -126,6 +105,13 @@ class Begun:
         return [[*prompt, *new] for prompt, new in zip(self.prompts, self.drawn, strict=True)]
 
 
+def reading_of(
+    lm: LanguageModel, texts: Sequence[list[int]], kinds: Sequence[int]
+) -> Reading | None:
+    """How texts of token ids are read together; None where there is nothing to read."""
+    return (packed if lm.adapter.packs else padded)(texts, kinds, lm.model) if any(texts) else None
+
+
 @torch.no_grad()
 def _sample(
     lm: LanguageModel,
@@ -134,34 +120,37 @@ def _sample(
     hooks: Hooks,
     told: Told | None,
     near: float,
-    batch: Rows,
+    batch: Heard,
     kinds: Sequence[int],
 ) -> tuple[list[list[int]], np.ndarray]:
     """All drawn tokens of one batch, up to and including end-of-text, and the lead of every token
     drawn here over its runner-up, [texts, steps] float32, never more than `near`.
 
-    What several texts of a kind have begun with is read once. Rows that ended leave the batch at
+    What texts of a kind have begun with in common is read once. Rows that ended leave the batch at
     once; `batch` hears who is in it.
     """
-    first: dict[Any, int] = {}
-    same = [
-        first.setdefault((*map(tuple, one[:2]), one[2]), at)
-        for at, one in enumerate(zip(begun.prompts, begun.drawn, kinds, strict=True))
-    ]
-    read = list(first.values())
-    padded = left_pad(begun.of(read).rows(), lm.device)
-    ids, mask, positions = padded.ids, padded.mask, padded.positions
+    rows = [row or [0] for row in begun.rows()]
+    before = [row[:-1] for row in rows]
+    alive = torch.arange(len(rows), device=lm.device)
+    past, mask = None, alive.new_zeros(len(rows), 0)
+    hooks.check()
+    if reading := reading_of(lm, before, kinds):
+        batch(range(len(rows)), reading)
+        past, mask = reading.cache(lm.model), reading.real
+    ids, positions = (
+        torch.tensor(one, device=lm.device)[:, None]
+        for one in ([row[-1] for row in rows], [len(one) for one in before])
+    )
     streams = torch.from_numpy(begun.keys).to(lm.device)
     steps = torch.tensor([len(new) for new in begun.drawn], device=lm.device)
-    alive = torch.arange(len(begun), device=lm.device)
     leads = np.full((len(begun), decoding.max_new_tokens), near, np.float32)
     ends = torch.tensor(sorted(lm.ends), dtype=torch.int64, device=lm.device)
     out = [list(new) for new in begun.drawn]
-    past = None
     done, most = 0, max(1, decoding.max_new_tokens - min(map(len, begun.drawn), default=0))
-    batch(read)
+    batch(range(len(rows)), None)
     while True:
         hooks.check()
+        mask = torch.cat([mask, mask.new_ones(len(mask), 1)], dim=1)
         result = lm.model(
             input_ids=ids,
             attention_mask=mask,
@@ -172,11 +161,6 @@ def _sample(
         )
         past, logits = result.past_key_values, result.logits[:, -1].float()
         check_finite(lm, logits)
-        if len(logits) < len(alive):
-            each = torch.tensor([read.index(at) for at in same], device=lm.device)
-            past.batch_select_indices(each)
-            logits, mask, positions = logits[each], mask[each], positions[each]
-            batch(range(len(begun)))
         token, lead = winners(filtered(logits, decoding), streams[alive], steps, near)
         places = alive.tolist()
         leads[places, [len(out[at]) for at in places]] = lead.cpu().numpy()
@@ -196,9 +180,8 @@ def _sample(
             alive, token, mask, positions, steps = (
                 part[keep] for part in (alive, token, mask, positions, steps)
             )
-            batch(alive.tolist())
-        ids, positions = token[:, None], positions[:, -1:] + 1
-        mask = torch.cat([mask, mask.new_ones(len(alive), 1)], dim=1)
+            batch(alive.tolist(), None)
+        ids, positions = token[:, None], positions + 1
     return out, leads
 
 
@@ -258,14 +241,14 @@ def draw_on(
     batch_size: int | None = None,
     told: Told | None = None,
     near: float = 0.0,
-    batch: Rows = lambda places: None,
+    batch: Heard = lambda places, reading: None,
     kinds: Sequence[int] | None = None,
 ) -> tuple[list[list[int]], np.ndarray]:
     """All drawn tokens of each text, and the leads of those drawn here, [texts, steps] float32 (see
     `_sample`).
 
-    `batch` hears which texts are read, whenever that changes: of those of one of the `kinds` whose
-    prompts are equal, the first alone for all until something is drawn.
+    `batch` hears which texts are read, whenever that changes; first all, with what those of one of
+    the `kinds` begin with in common once.
     """
     order, size = _order(lm, begun, decoding)
     size = batch_size or size
@@ -274,7 +257,7 @@ def draw_on(
 
     def draw(n: int, places: list[int]) -> tuple[int, tuple[list[list[int]], np.ndarray]]:
         hear = told and (lambda at, tokens: told(places[at], tokens))
-        inside = lambda rows: batch([places[at] for at in rows])  # noqa: E731
+        inside = lambda rows, reading: batch([places[at] for at in rows], reading)  # noqa: E731
         mine = hooks.within(1 - len(places) / len(begun), min(n, len(places)) / len(begun))
         some = [kinds[at] if kinds else 0 for at in places[:n]]
         return n, _sample(lm, begun.of(places[:n]), decoding, mine, hear, near, inside, some)

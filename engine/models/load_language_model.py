@@ -30,7 +30,7 @@ from engine.models.gguf_cache import folder_of, gguf_in
 from engine.models.notes import is_built_on, put_together
 from engine.models.runtime import refuse_too_large
 from engine.models.structure.adapter import Decoder, decoder_of
-from engine.models.structure.proofs import proved
+from engine.models.structure.proofs import packs, proved
 from engine.models.transformer import TransformerModel
 
 __all__ = ["LanguageModel", "ModelInfo", "fetch", "inspect_model", "load_language_model"]
@@ -108,6 +108,7 @@ def load_language_model(
     model = _load(info, adapter, kind).to(place).eval().requires_grad_(False)
     _unpacked(model, info)
     adapter = proved(model, adapter, info.name) if adapter.how and not as_arm else adapter
+    adapter.packs = packs(model, adapter, info.name)
     tokenizer = load_tokenizer(info.folder)
     return LanguageModel(
         info.name,

@@ -93,6 +93,8 @@ class Adapter:
         self.splits = True
         """Whether a pass can go on from any block, and logits follow from the last one's output
         (prefix reuse)."""
+        self.packs = False
+        """Whether texts that begin alike can share a row (packing.py)."""
         self.shared = layout.depth > 0
         """Whether a layer is gone through several times in one pass."""
         self.how = "" if is_known else layout.said()

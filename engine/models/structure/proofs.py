@@ -11,7 +11,7 @@ measured.
    Where that fails, passes start at the embeddings, and that is said.
 6. Perplexity and drawing make their own calls: what lies below the head, then the head; texts
    padded on the left, with a cache, rows that leave the batch. Both give the logits of the plain
-   pass.
+   pass. Where texts that share a row (packing.py) do too, they are read so.
 7. With a head cut out, two that leave shared keys uneven, or all, an attention gives what it gives
    with them silenced. Where that fails heads are zeroed instead, and that is said.
 """
@@ -29,6 +29,7 @@ from torch import nn
 from engine.core.errors import RequestError, refusal, said_by
 from engine.core.types import HeadMask
 from engine.models import runtime
+from engine.models.packing import behind, packed, padded
 from engine.models.structure.adapter import Decoder
 from engine.models.structure.read import Read
 from engine.models.transformer import again, attached, by_gate, first_of, keeping_calls
@@ -37,8 +38,16 @@ TOKENS = 8
 LARGE = 1_000_000_000
 """From this many parameters on three layers stand for all where a check needs a pass per layer."""
 Hook = Callable[..., Any]
+_WINDOWS = ("window_size", "sliding_window", "attention_chunk_size")
+"""Settings by which a token sees only what is near it in its row."""
 _FAILS = (RuntimeError, ValueError, TypeError, LookupError, AttributeError)
 """What a model raises that is not made as it was read."""
+
+
+def packs(model: nn.Module, adapter: Decoder, name: str) -> bool:
+    """Whether texts that begin alike can share a row."""
+    with torch.no_grad():
+        return _Proof(model, adapter, name).texts_can_share_rows()
 
 
 def proved(model: nn.Module, adapter: Any, name: str) -> Any:
@@ -62,7 +71,7 @@ class _Proof:
         size, device = int(model.config.vocab_size), next(model.parameters()).device
         most = max(2, min(TOKENS, adapter.n_positions))
         self.ids = ((torch.arange(1, most + 1) * 7919 + 5) % size)[None].to(device)
-        self.tolerance = 1e4 * torch.finfo(next(model.parameters()).dtype).eps
+        self.tolerance = min(0.1, 1e4 * torch.finfo(next(model.parameters()).dtype).eps)
         count = sum(parameter.numel() for parameter in model.parameters())
         layers = adapter.n_layers
         self.layers = range(layers) if count < LARGE else sorted({0, layers // 2, layers - 1})
@@ -225,43 +234,33 @@ class _Proof:
         if not bool(torch.isfinite(plain).all()):
             return  # damaged weights: said where the mask is proved
         below = self.adapter.backbone(self.model)(input_ids=self.ids, use_cache=False)
-        behind = self.adapter.logits(self.model, below.last_hidden_state[0], normed=True)
-        if not self.near(behind, plain[0]):
+        logits = self.adapter.logits(self.model, below.last_hidden_state[0], normed=True)
+        if not self.near(logits, plain[0]):
             self.refuse("its logits do not follow from what lies below its head.")
         try:
-            made, wanted = self._drawn()
+            ids = self.ids[:, min(2, self.ids.shape[1] - 2) :]
+            made = behind(self.model, [self.ids[0].tolist(), ids[0].tolist()], padded)
         except _FAILS as error:
             if runtime.is_out_of_memory(error):
                 raise
             self.refuse(f"no text can be drawn with what is kept of its tokens ({said_by(error)}).")
-        if not self.near(made, wanted):
+        if not self.near(made, self.logits(ids)[:, -1]):
             self.refuse(
                 "a token drawn with what is kept of those before it is not the token of the whole"
                 " text."
             )
 
-    def _drawn(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Logits [1, vocabulary] behind a text: by a cache, padded on the left beside another text;
-        and plainly."""
-        longest = self.ids.shape[1]
-        mask = torch.ones_like(self.ids).repeat(2, 1)
-        mask[1, : min(2, longest - 2)] = 0
-        places = (mask.cumsum(1) - 1).clamp(min=0)
-        ids, past = self.ids.repeat(2, 1), None
-        steps = (slice(0, longest - 1), slice(0, 2)), (slice(longest - 1, longest), slice(1, 2))
-        for part, rows in steps:
-            if past is not None:
-                past.batch_select_indices(torch.tensor([1], device=ids.device))
-            made = self.model(
-                input_ids=ids[rows, part],
-                attention_mask=mask[rows, : part.stop],
-                position_ids=places[rows, part],
-                past_key_values=past,
-                use_cache=True,
-                logits_to_keep=1,
-            )
-            past = made.past_key_values
-        return made.logits[:, -1], self.logits(self.ids[:, mask[1].bool()])[:, -1]
+    def texts_can_share_rows(self) -> bool:
+        """Two texts that part in the middle, read in one row and in two."""
+        config: Any = self.model.config.get_text_config()
+        if any(getattr(config, name, None) for name in _WINDOWS):
+            return False
+        ids = self.ids[0].tolist()
+        texts = [ids, [*ids[: len(ids) // 2], *ids[::-1]][: max(2, len(ids) - 1)]]
+        try:
+            return self.near(*(behind(self.model, texts, lay) for lay in (packed, padded)))
+        except _FAILS:
+            return False
 
     # 7
 

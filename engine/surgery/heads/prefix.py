@@ -24,6 +24,7 @@ from engine.models import runtime
 from engine.models.checkpoint import has_experts, positions_hang_on_length
 from engine.models.decode import Begun, check_finite, draw_on, filtered, together, winners
 from engine.models.load_language_model import LanguageModel
+from engine.models.packing import Reading
 from engine.models.runtime import positions_at_once, tokens_at_once, traced_at_once
 from engine.models.structure.cutting import answers
 from engine.models.transformer import TransformerModel, again, attached, first_of, keeping_calls
@@ -708,5 +709,9 @@ class _Finish:
         rest = replace(self.begun.of([at for _, at in some]), drawn=drawn)
         kinds = [mask for mask, _ in some]
         with masked_rows(self.lm, self.masks) as choose:
-            rows = lambda places: choose([kinds[place] for place in places])  # noqa: E731
+
+            def rows(places: Sequence[int], reading: Reading | None) -> None:
+                each = reading.first if reading else range(len(places))
+                choose([kinds[places[at]] for at in each])
+
             return draw_on(self.lm, rest, decoding, self.hooks, near=near, batch=rows, kinds=kinds)

@@ -14,8 +14,9 @@ from torch.nn.functional import cross_entropy
 
 from engine.core.errors import PruneAuditError
 from engine.core.types import Hooks, Window
-from engine.models.decode import left_pad, prompt_tokens, token_rows
+from engine.models.decode import prompt_tokens, reading_of, token_rows
 from engine.models.load_language_model import LanguageModel
+from engine.models.packing import Reading, left_pad
 from engine.models.runtime import positions_at_once, rows_at_once
 from engine.models.transformer import attached
 from engine.surgery.heads.prefix import CPU_TOKENS, GPU_TOKENS, batches, pad_right
@@ -97,14 +98,16 @@ def _nll_behind(lm: LanguageModel, hidden: torch.Tensor, ids: torch.Tensor) -> t
 
 class InPassing:
     """How well a model knows the prompts that it reads within `of`: those that are `wanted`,
-    [prompts] bool. `batch` is told which are read together, as `draw_on` tells it."""
+    [prompts] bool. `batch` is told which are read together, up to their last token, as `draw_on`
+    tells it."""
 
     def __init__(self, wanted: np.ndarray) -> None:
         self.wanted, self.found = wanted, np.full((len(wanted), 2), np.nan)
         self.places: Sequence[int] = ()
+        self.reading: Reading | None = None
 
-    def batch(self, places: Sequence[int]) -> None:
-        self.places = places
+    def batch(self, places: Sequence[int], reading: Reading | None) -> None:
+        self.places, self.reading = places, reading
 
     def table(self, span: slice) -> pd.DataFrame:
         """Of some prompts: nll (nats) and tokens scored. Of a chat's turn the prompt alone is."""
@@ -115,29 +118,32 @@ class InPassing:
 
     @contextmanager
     def of(self, lm: LanguageModel, prompts: Sequence[Sequence[int]]) -> Iterator[None]:
-        """prompts: token ids, padded left when they are read. One token alone is not scored."""
+        """prompts: token ids. One token alone is not scored."""
         self.found[[len(prompt) < 2 for prompt in prompts]] = 0.0
         same: dict[tuple[int, ...], list[int]] = {}  # one is read for all
         for place in np.flatnonzero(self.wanted).tolist():
             same.setdefault(tuple(prompts[place]), []).append(place)
 
         def score(module: Any, args: Any, out: Any) -> None:
-            places, self.places = self.places, ()  # some families' logits come by another call
-            rows = [at for at, place in enumerate(places) if tuple(prompts[place]) in same]
-            if out.last_hidden_state.shape[1] == 1 or not rows:  # tokens that were drawn
+            reading, self.reading = self.reading, None  # some families' logits come by another call
+            if reading is None:
                 return
-            mine = [places[at] for at in rows]
-            batch = left_pad([prompts[at] for at in mine], lm.device)
+            one = {tuple(prompts[place]): at for at, place in enumerate(self.places)}
+            mine = [at for ids, at in one.items() if ids in same]
+            if not mine:
+                return
+            batch = left_pad([prompts[self.places[at]] for at in mine], lm.device)
             scored = batch.mask[:, :-1] * batch.mask[:, 1:]
             scored = scored * own_tokens(batch.mask, *map(len, lm.turn))
             at, place = scored.nonzero(as_tuple=True)
-            hidden = out.last_hidden_state[rows, -batch.ids.shape[1] :]
-            nll = _nll_behind(lm, hidden[at, place], batch.ids[at, place + 1])
-            each = nll.new_zeros(scored.shape)
-            each[at, place] = nll
+            text = torch.tensor(mine, device=lm.device)[at]
+            where = reading.at[text, place + reading.at.shape[1] - scored.shape[1]]
+            hidden = out.last_hidden_state[reading.row[text], where]
+            each = scored.float()
+            each[at, place] = _nll_behind(lm, hidden, batch.ids[at, place + 1])
             found = torch.stack([each.sum(1), scored.sum(1)], dim=1).cpu().numpy()
-            for one, numbers in zip(mine, found, strict=True):
-                self.found[same[tuple(prompts[one])]] = numbers
+            for one_, numbers in zip(mine, found, strict=True):
+                self.found[same[tuple(prompts[self.places[one_]])]] = numbers
 
         with attached([lm.adapter.holder(lm.model).register_forward_hook(score)]):
             yield
@@ -153,21 +159,17 @@ def prompt_nll(
     """How well the model knows each prompt: one row per text, in the order given, with the columns
     of `InPassing.table`."""
     rows = prompt_tokens(lm, texts, limit)
-    order = sorted(range(len(rows)), key=lambda at: (len(rows[at]), at))
+    order = sorted(range(len(rows)), key=lambda at: (len(rows[at]), rows[at]))
     size = rows_at_once(lm, 256, max(map(len, rows), default=1))
     passing = InPassing(np.ones(len(rows), dtype=bool))
     with passing.of(lm, rows):
         for at in range(0, len(order), size):
             hooks.check()
-            passing.batch(order[at : at + size])
-            batch = left_pad([rows[place] for place in passing.places], lm.device)
-            lm.model(
-                input_ids=batch.ids,
-                attention_mask=batch.mask,
-                position_ids=batch.positions,
-                use_cache=False,
-                logits_to_keep=1,
-            )
+            some = order[at : at + size]
+            reading = reading_of(lm, [rows[place][:-1] for place in some], [0] * len(some))
+            passing.batch(some, reading)
+            if reading:
+                reading.cache(lm.model)
     return passing.table(slice(None))
 
 

@@ -15,9 +15,10 @@ import torch
 from engine.audit.tracks import request_from
 from engine.core.errors import refusal
 from engine.core.types import Decoding, HeadMask, Hooks, Values, digest_of
-from engine.models.decode import filtered, left_pad, prompt_tokens, sample, text_of, token_rows
+from engine.models.decode import filtered, prompt_tokens, sample, text_of, token_rows
 from engine.models.judge import Judge
 from engine.models.load_language_model import LanguageModel, files_beside
+from engine.models.packing import left_pad
 from engine.resident.warm import Warm
 from engine.store.runs import Run
 from engine.surgery.heads.mask import centred, masked, means_of, prove_mask_works

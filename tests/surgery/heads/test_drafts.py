@@ -113,7 +113,9 @@ def test_prompts_alike_are_read_apart_under_masks_of_their_own():
             lm,
             twice,
             DECODING,
-            batch=lambda places: choose([place // 3 for place in places]),
+            batch=lambda places, reading: choose(
+                [places[at] // 3 for at in (reading.first if reading else range(len(places)))]
+            ),
             kinds=[0, 0, 0, 1, 1, 1],
         )[0]
     for mask, some in ((LARGE, [0, 1, 2]), (ONE, [3, 4, 5])):
@@ -123,11 +125,11 @@ def test_prompts_alike_are_read_apart_under_masks_of_their_own():
 
 
 def test_a_device_with_hardly_any_memory_draws_few_texts_at_once_and_the_same(monkeypatch):
-    lm, sizes, padded = tiny_model("gpt2"), [], decode.left_pad
+    lm, sizes, reading_of = tiny_model("gpt2"), [], decode.reading_of
     dense, expected = draw_on(lm, begun(lm), DECODING)[0], [plainly(lm, mask) for mask in SINGLE]
     weights = lm.n_parameters * lm.dtype.itemsize
     monkeypatch.setattr(
-        decode, "left_pad", lambda rows, device: sizes.append(len(rows)) or padded(rows, device)
+        decode, "reading_of", lambda lm, *of: sizes.append(len(of[0])) or reading_of(lm, *of)
     )
     for spare, most in ((400_000, len(PROMPTS) - 1), (0, 1)):
         sizes.clear()

@@ -1,0 +1,154 @@
+"""Texts read together: a row for each, or what they begin with in common once.
+
+Prompts of one template begin alike, and half of what it costs to draw a short text is reading its
+prompt. So texts are laid into rows as a tree: a token's place in its row is where it comes first,
+and it sees the tokens of its own text before it and no others. Keys and values are then handed to
+every text that goes through them. The numbers are those of a row per text to float tolerance. A
+model shows that on a few tokens when it is loaded (structure/proofs.py), or reads a row per text.
+"""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+WIDTH = 128
+"""Tokens of one row: what a token does not see is computed all the same."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Left-padded prompts. ids, mask, positions: [batch, longest] int64. Positions count real
+    tokens from 0."""
+
+    ids: torch.Tensor
+    mask: torch.Tensor
+    positions: torch.Tensor
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Several texts as they are put through a model, and where each lies in it.
+
+    batch: what is read; its mask is [rows, tokens] of real tokens, or [rows, 1, tokens, tokens] of
+    what is added to attention. first: a text of each row. row [texts]: where each text is. at,
+    real [texts, longest]: the places of its tokens, padded left, and which of them are its own.
+    """
+
+    batch: Batch
+    first: Sequence[int]
+    row: torch.Tensor
+    at: torch.Tensor
+    real: torch.Tensor
+
+    def cache(self, model: Any) -> Any:
+        """What `model` keeps of every text, as after a row per text: [texts, heads, longest, width]
+        in each layer."""
+        batch = self.batch
+        past = model(
+            input_ids=batch.ids,
+            attention_mask=batch.mask,
+            position_ids=batch.positions,
+            use_cache=True,
+            logits_to_keep=1,
+        ).past_key_values
+        if batch.mask.dim() == 2:
+            past.batch_select_indices(self.row)
+            return past
+        for layer in past.layers:
+            layer.keys, layer.values = map(self._each, (layer.keys, layer.values))
+        return past
+
+    def _each(self, kept: torch.Tensor) -> torch.Tensor:
+        """[rows, heads, tokens, width] -> [texts, heads, longest, width]."""
+        return kept.transpose(1, 2)[self.row[:, None], self.at].transpose(1, 2)
+
+
+Lay = Callable[[Sequence[list[int]], Sequence[int], Any], Reading]
+"""Takes texts as token ids, the kind of each (only texts of a kind share a row), and the model."""
+
+
+def left_pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Batch:
+    """Pad rows of token ids on the left. The pad id is 0: masked positions never reach the
+    result."""
+    longest = max(len(row) for row in rows)
+    ids = np.zeros((len(rows), longest), dtype=np.int64)
+    mask = np.zeros_like(ids)
+    for at, row in enumerate(rows):
+        ids[at, longest - len(row) :] = row
+        mask[at, longest - len(row) :] = 1
+    positions = np.maximum(mask.cumsum(1) - 1, 0)
+    return Batch(*(torch.from_numpy(array).to(device) for array in (ids, mask, positions)))
+
+
+def padded(texts: Sequence[list[int]], kinds: Sequence[int], model: Any) -> Reading:
+    """A row for each text; equal ones of a kind share it."""
+    rows: dict[Any, int] = {}
+    row = [
+        rows.setdefault((kind, *text), len(rows)) for kind, text in zip(kinds, texts, strict=True)
+    ]
+    first = [row.index(at) for at in range(len(rows))]
+    batch = left_pad([texts[at] for at in first], model.device)
+    where = torch.tensor(row, device=model.device)
+    places = torch.arange(batch.ids.shape[1], device=model.device).expand(len(texts), -1)
+    return Reading(batch, first, where, places, batch.mask[where])
+
+
+def packed(texts: Sequence[list[int]], kinds: Sequence[int], model: Any) -> Reading:
+    """What texts begin with in common once, several texts in a row. Kinds fill their rows unevenly:
+    where there are several, no row is wider than the longest text."""
+    longest, last = max(map(len, texts)), -1
+    width = longest if len(set(kinds)) > 1 else max(longest, WIDTH)
+    rows, first = list[list[tuple[int, int]]](), list[int]()  # tokens and their positions
+    row, paths = [0] * len(texts), [list[int]()] * len(texts)
+    for at in sorted(range(len(texts)), key=lambda at: (kinds[at], texts[at])):
+        text, alike = texts[at], last >= 0 and kinds[last] == kinds[at]
+        same = len(os.path.commonprefix([texts[last], text])) if alike else 0
+        if not alike or len(rows[-1]) + len(text) - same > width:
+            rows.append([])
+            first.append(at)
+            same = 0
+        new = range(len(rows[-1]), len(rows[-1]) + len(text) - same)
+        rows[-1] += zip(text[same:], range(same, len(text)), strict=True)
+        row[at], paths[at], last = len(rows) - 1, [*paths[last][:same], *new], at
+    size = max(map(len, rows))
+    read, sees = np.zeros((2, len(rows), size), np.int64), np.zeros((len(rows), size, size), bool)
+    sees[:, range(size), range(size)] = True
+    for at, tokens in enumerate(rows):
+        read[:, at, : len(tokens)] = np.reshape(tokens, (-1, 2)).T
+    places, real = np.zeros((2, len(texts), longest), np.int64)
+    for at, path in enumerate(paths):
+        own = slice(longest - len(path), None)
+        places[at, own], real[at, own] = path, 1
+        sees[row[at]][np.ix_(*[np.array(path, np.int64)] * 2)] = np.tri(len(path), dtype=bool)
+    ids, positions, where, at_, real_, seen = (
+        torch.as_tensor(one, device=model.device)
+        for one in (*read, np.array(row), places, real, sees[:, None])
+    )
+    mask = torch.zeros(seen.shape, dtype=model.dtype, device=model.device)
+    mask.masked_fill_(~seen, torch.finfo(model.dtype).min)
+    return Reading(Batch(ids, mask, positions), first, where, at_, real_)
+
+
+def behind(model: Any, texts: Sequence[list[int]], lay: Lay) -> torch.Tensor:
+    """Logits [1, vocabulary] behind the last of several texts, all but its last token read with the
+    others."""
+    reading = lay([text[:-1] for text in texts], [0] * len(texts), model)
+    past, last = reading.cache(model), texts[-1]
+    past.batch_select_indices(torch.tensor([len(texts) - 1], device=model.device))
+    mask = torch.nn.functional.pad(reading.real[-1:], (0, 1), value=1)
+    ids, places = torch.tensor([last[-1:], [len(last) - 1]], device=model.device)[:, None]
+    made = model(
+        input_ids=ids,
+        attention_mask=mask,
+        position_ids=places,
+        past_key_values=past,
+        use_cache=True,
+        logits_to_keep=1,
+    )
+    return made.logits[:, -1]

@@ -1,0 +1,85 @@
+"""Texts that begin alike, read in one row, and a row for each."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from engine.models.packing import WIDTH, behind, left_pad, packed, padded
+from engine.models.structure.adapter import decoder_of
+from engine.models.structure.proofs import packs
+from engine.tracks.language_models.likelihoods import prompt_nll
+from tests.tiny import TINY, text, tiny_model
+
+APART = {"bloom", "mpt", "gpt_neo"}
+"""Families whose tokens hang on where they stand in a row, or that see only what is near there."""
+TEXTS = [[5, 6, 7], [5, 6, 8, 9], [], [5, 6, 7], [4], [5, 6, 8, 9, 3, 4, 7]]
+
+
+def test_rows_are_padded_on_the_left():
+    batch = left_pad([[4, 5, 6, 7], [8]], "cpu")
+    assert batch.mask.tolist() == [[1, 1, 1, 1], [0, 0, 0, 1]]
+    assert batch.positions.tolist() == [[0, 1, 2, 3], [0, 0, 0, 0]]
+
+
+def test_a_token_stands_where_it_does_in_its_text_and_sees_that_text_alone():
+    model = tiny_model("llama").model
+    one = packed([[5, 6, 7], [5, 6, 8], [9]], [0] * 3, model)
+    assert one.batch.ids.tolist() == [[5, 6, 7, 8, 9]] and one.first == [0]
+    assert one.batch.positions.tolist() == [[0, 1, 2, 2, 0]]
+    assert (one.batch.mask[0, 0] == 0).int().tolist() == [
+        [1, 0, 0, 0, 0],
+        [1, 1, 0, 0, 0],
+        [1, 1, 1, 0, 0],
+        [1, 1, 0, 1, 0],
+        [0, 0, 0, 0, 1],
+    ]
+    assert one.at.tolist() == [[0, 1, 2], [0, 1, 3], [0, 0, 4]]
+    assert one.real.tolist() == [[1, 1, 1], [1, 1, 1], [0, 0, 1]]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kinds", [[0] * 6, [1, 0, 1, 0, 1, 0]], ids=["one kind", "two"])
+@pytest.mark.parametrize("name", sorted(set(TINY) - APART))
+def test_both_ways_keep_the_same_of_every_text(name, kinds):
+    lm = tiny_model(name)
+    assert lm.adapter.packs
+    ways = [lay(TEXTS, kinds, lm.model) for lay in (packed, padded)]
+    assert torch.equal(*(way.real for way in ways))
+    assert ways[0].batch.ids.numel() < ways[1].batch.ids.numel()
+    assert [[kinds[way.first[row]] for row in way.row] for way in ways] == [kinds] * 2
+    kept = [way.cache(lm.model).layers for way in ways]
+    for layers in zip(*kept, strict=True):
+        for what in ("keys", "values"):
+            each = [getattr(one, what).transpose(1, 2)[ways[0].real.bool()] for one in layers]
+            assert torch.allclose(*each, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", sorted(APART))
+def test_a_model_that_cannot_share_rows_is_found_out(name):
+    lm = tiny_model(name)
+    assert not lm.adapter.packs
+    assert not packs(lm.model, decoder_of(lm.model.config), name)
+
+
+@torch.no_grad()
+def test_rows_are_full_before_another_begins():
+    model = tiny_model("gpt2").model
+    texts = [[at % 40, *range(20)] for at in range(13)]
+    one = packed(texts, [0] * 13, model)
+    assert one.batch.ids.shape == (3, 21 * (WIDTH // 21)) and max(one.row.tolist()) == 2
+    wanted = behind(model, texts, padded)
+    assert torch.allclose(behind(model, texts, packed), wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama_grouped"])
+def test_prompts_are_as_likely_in_rows_they_share(name):
+    lm = tiny_model(name)
+    texts = [text(1, 2, 3), text(1, 2, 4), text(7), text(1, 2, 3), text(9, 9, 9, 9)]
+    ours = prompt_nll(lm, texts, 8)
+    alone = [prompt_nll(lm, [one], 8).iloc[0] for one in texts]
+    lm.adapter.packs = False
+    theirs = prompt_nll(lm, texts, 8)
+    assert ours["tokens"].tolist() == theirs["tokens"].tolist() == [2, 2, 0, 2, 3]
+    assert ours["nll"].tolist() == pytest.approx(theirs["nll"].tolist(), abs=1e-5)
+    assert ours["nll"].tolist() == pytest.approx([one["nll"] for one in alone], abs=1e-5)
