@@ -9,9 +9,19 @@ from engine.models.packing import WIDTH, behind, left_pad, packed, padded
 from engine.models.structure.adapter import decoder_of
 from engine.models.structure.proofs import packs
 from engine.tracks.language_models.likelihoods import prompt_nll
-from tests.tiny import TINY, text, tiny_model
+from tests.tiny import DECODERS, TINY, text, tiny_model
 
-APART = {"bloom", "mpt", "gpt_neo"}
+APART = {
+    "bloom",
+    "falcon_alibi",
+    "mpt",
+    "gpt_neo",
+    "gpt_oss",
+    "mistral",
+    "llama4",
+    "gemma2",
+    "gemma3",
+}
 """Families whose tokens hang on where they stand in a row, or that see only what is near there."""
 TEXTS = [[5, 6, 7], [5, 6, 8, 9], [], [5, 6, 7], [4], [5, 6, 8, 9, 3, 4, 7]]
 
@@ -40,7 +50,7 @@ def test_a_token_stands_where_it_does_in_its_text_and_sees_that_text_alone():
 
 @torch.no_grad()
 @pytest.mark.parametrize("kinds", [[0] * 6, [1, 0, 1, 0, 1, 0]], ids=["one kind", "two"])
-@pytest.mark.parametrize("name", sorted(set(TINY) - APART))
+@pytest.mark.parametrize("name", sorted({*TINY, *DECODERS} - APART))
 def test_both_ways_keep_the_same_of_every_text(name, kinds):
     lm = tiny_model(name)
     assert lm.adapter.packs
