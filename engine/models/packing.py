@@ -1,10 +1,10 @@
 """Texts read together: a row for each, or what they begin with in common once.
 
-Prompts of one template begin alike, and half of what it costs to draw a short text is reading its
-prompt. So texts are laid into rows as a tree: a token's place in its row is where it comes first,
-and it sees the tokens of its own text before it and no others. Keys and values are then handed to
-every text that goes through them. The numbers are those of a row per text to float tolerance. A
-model shows that on a few tokens when it is loaded (structure/proofs.py), or reads a row per text.
+Prompts of a template begin alike, and reading a prompt is half the cost of a short text. So texts
+are laid into rows as a tree. A token sees the tokens of its own text before it and no others. Keys
+and values are then handed to every text that goes through them. The numbers are those of a row per
+text to float tolerance; a model shows that when it is loaded (structure/proofs.py), else each text
+has its row.
 """
 
 from __future__ import annotations

@@ -117,7 +117,10 @@ def summary_text(run: Run) -> str:
     for name in readings.offered(run):
         if not readings.of(name).harm.per_axis:
             numbers += _numbers(run, run.request["axes"][0], name)
-    told = (f"\n{panel.question}\n  {panel.said}" for panel in panels(run).values())
+    told = (
+        f"\n{panel.question}\n  {panel.said}" + f"\n  ({panel.caveat})" * bool(panel.caveat)
+        for panel in panels(run).values()
+    )
     head = f"run {run.id}: {one_line(run.meta['title'])}"
     return "\n".join([head, *warnings, *added, *numbers, *told])
 

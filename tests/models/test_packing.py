@@ -8,8 +8,7 @@ import torch
 from engine.models.packing import WIDTH, behind, left_pad, packed, padded
 from engine.models.structure.adapter import decoder_of
 from engine.models.structure.proofs import packs
-from engine.tracks.language_models.likelihoods import prompt_nll
-from tests.tiny import DECODERS, TINY, text, tiny_model
+from tests.tiny import DECODERS, TINY, tiny_model
 
 APART = {
     "bloom",
@@ -80,16 +79,3 @@ def test_rows_are_full_before_another_begins():
     assert one.batch.ids.shape == (3, 21 * (WIDTH // 21)) and max(one.row.tolist()) == 2
     wanted = behind(model, texts, padded)
     assert torch.allclose(behind(model, texts, packed), wanted, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", ["gpt2", "llama_grouped"])
-def test_prompts_are_as_likely_in_rows_they_share(name):
-    lm = tiny_model(name)
-    texts = [text(1, 2, 3), text(1, 2, 4), text(7), text(1, 2, 3), text(9, 9, 9, 9)]
-    ours = prompt_nll(lm, texts, 8)
-    alone = [prompt_nll(lm, [one], 8).iloc[0] for one in texts]
-    lm.adapter.packs = False
-    theirs = prompt_nll(lm, texts, 8)
-    assert ours["tokens"].tolist() == theirs["tokens"].tolist() == [2, 2, 0, 2, 3]
-    assert ours["nll"].tolist() == pytest.approx(theirs["nll"].tolist(), abs=1e-5)
-    assert ours["nll"].tolist() == pytest.approx([one["nll"] for one in alone], abs=1e-5)

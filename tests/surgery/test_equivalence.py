@@ -12,7 +12,7 @@ from transformers import AutoModelForSequenceClassification
 from engine.core.types import HeadMask
 from engine.models.load_language_model import load_language_model
 from engine.models.load_text_classifier import load_text_classifier
-from engine.surgery.agreement import agree, agree_on_texts, tokens_of
+from engine.surgery.agreement import _Float64Stays, agree, agree_on_texts, doubled, tokens_of
 from engine.surgery.heads.mask import cut, masked, zeroed
 from engine.surgery.heads.replay import (
     load_cut,
@@ -55,6 +55,16 @@ WAYS = {
 }
 """How a cut model is saved and loaded, a whole one loaded, and two compared: language models, and
 text classifiers."""
+
+
+def test_in_float64_nothing_is_rounded_to_float32_on_the_way():
+    norm = doubled(tiny_model("llama")).model.model.norm
+    x = torch.randn(3, 32, dtype=torch.float64)
+    true = norm.weight * x / (x.pow(2).mean(-1, keepdim=True) + norm.variance_epsilon).sqrt()
+    with _Float64Stays():
+        inside, softmax = norm(x), torch.softmax(x, -1, dtype=torch.float32)
+    assert float((inside - true).abs().max()) < 1e-14 and softmax.dtype == torch.float64
+    assert float((norm(x) - true).abs().max()) > 1e-9
 
 
 def said(lm, batch):
