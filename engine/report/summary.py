@@ -118,7 +118,7 @@ def summary_text(run: Run) -> str:
         if not readings.of(name).harm.per_axis:
             numbers += _numbers(run, run.request["axes"][0], name)
     told = (
-        f"\n{panel.question}\n  {panel.said}" + f"\n  ({panel.caveat})" * bool(panel.caveat)
+        f"\n{panel.question}\n  {panel.said}" + f"\n  {panel.caveat}" * bool(panel.caveat)
         for panel in panels(run).values()
     )
     head = f"run {run.id}: {one_line(run.meta['title'])}"

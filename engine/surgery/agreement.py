@@ -93,8 +93,8 @@ def doubled(one: AnyModel) -> AnyModel:
 
 
 class _Float64Stays(TorchFunctionMode):
-    """Within it, no number of float64 is rounded to float32, as norms and softmax do in many
-    models: once in a while two that differ in their last bit then round apart."""
+    """Within it, no number of float64 is rounded to float32. Norms of many models do; two that
+    differ in their last bit can then round apart."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Values | None = None
