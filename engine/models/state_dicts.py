@@ -225,7 +225,8 @@ def _read_torch(path: Path) -> Any:
 
 def _refusal(where: str, message: str, begins: bytes) -> Fault:
     if begins == b"GGUF":
-        return Fault(where, "is a GGUF file, which is read as a language model only.", _PLAIN)
+        what = "is a GGUF file, which is read as a language model only."
+        return Fault(where, what, "Take it to an audit of language models.")
     code = re.search(r"GLOBAL ([\w.]+)", message)
     if code:
         what = f"is a pickle that asks for code ({code[1]}) to be run when it is opened."
