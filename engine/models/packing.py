@@ -49,20 +49,25 @@ class Reading:
     def cache(self, model: Any) -> Any:
         """What `model` keeps of every text, as after a row per text: [texts, heads, longest, width]
         in each layer."""
-        batch = self.batch
-        past = model(
-            input_ids=batch.ids,
-            attention_mask=batch.mask,
-            position_ids=batch.positions,
-            use_cache=True,
-            logits_to_keep=1,
-        ).past_key_values
-        if batch.mask.dim() == 2:
+        past = self.put_through(model, True).past_key_values
+        if self.batch.mask.dim() == 2:
             past.batch_select_indices(self.row)
             return past
+        if {type(layer).__name__ for layer in past.layers} != {"DynamicLayer"}:
+            raise TypeError("more is kept of a token than its key and value")
         for layer in past.layers:
             layer.keys, layer.values = map(self._each, (layer.keys, layer.values))
         return past
+
+    def put_through(self, model: Any, keep: bool) -> Any:
+        """What `model` answers; `keep` what it needs to go on from there."""
+        return model(
+            input_ids=self.batch.ids,
+            attention_mask=self.batch.mask,
+            position_ids=self.batch.positions,
+            use_cache=keep,
+            logits_to_keep=1,
+        )
 
     def _each(self, kept: torch.Tensor) -> torch.Tensor:
         """[rows, heads, tokens, width] -> [texts, heads, longest, width]."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
+from engine.models.load_language_model import load_language_model
 from engine.models.packing import WIDTH, behind, left_pad, packed, padded
+from engine.models.structure import proofs
 from engine.models.structure.adapter import decoder_of
-from engine.models.structure.proofs import packs
-from tests.tiny import DECODERS, TINY, tiny_model
+from tests.tiny import DECODERS, TINY, build, tiny_model
 
 APART = {
     "bloom",
@@ -67,8 +70,9 @@ def test_both_ways_keep_the_same_of_every_text(name, kinds):
 @pytest.mark.parametrize("name", sorted(APART))
 def test_a_model_that_cannot_share_rows_is_found_out(name):
     lm = tiny_model(name)
+    assert not tiny_model(name, "bfloat16").adapter.packs
     assert not lm.adapter.packs
-    assert not packs(lm.model, decoder_of(lm.model.config), name)
+    assert not proofs.packs(lm.model, decoder_of(lm.model.config), name)
 
 
 @torch.no_grad()
@@ -79,3 +83,24 @@ def test_rows_are_full_before_another_begins():
     assert one.batch.ids.shape == (3, 21 * (WIDTH // 21)) and max(one.row.tolist()) == 2
     wanted = behind(model, texts, padded)
     assert torch.allclose(behind(model, texts, packed), wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("vocabulary", [48, 49, 50, 53])
+def test_a_wrong_mask_and_wrong_positions_are_found_out_whatever_the_tokens(
+    vocabulary, tmp_path, monkeypatch
+):
+    """Which of the two texts stands first in the row hangs on the vocabulary."""
+    lm = load_language_model(build("llama", tmp_path, vocab_size=vocabulary), device="cpu")
+    assert lm.adapter.packs
+
+    def causal(one):
+        size = one.batch.ids.shape[1]
+        return replace(one.batch, mask=torch.full((size, size), -1e9).triu(1)[None, None])
+
+    def along(one):
+        return replace(one.batch, positions=torch.arange(one.batch.ids.shape[1])[None])
+
+    for wrong in (causal, along):
+        lay = lambda *of, wrong=wrong: replace(one := packed(*of), batch=wrong(one))  # noqa: E731
+        monkeypatch.setattr(proofs, "packed", lay)
+        assert not proofs.packs(lm.model, lm.adapter, "it")

@@ -47,8 +47,8 @@ FAMILIES: Mapping[bool, tuple[str, ...]] = {
     True: ("gpt2", "gpt_neo", "gptj", "llama"),
     False: ("bert", "camembert", "distilbert", "roberta", "xlm-roberta"),
 }
-"""`model_type` values of config.json whose structure tests prove, so that no load proves it again:
-of language models (True) and of encoders (False)."""
+"""`model_type` values of config.json whose structure tests prove, so that no load proves heads
+again: of language models (True) and of encoders (False)."""
 _COUNTS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "num_attn_heads")
 _GROUPS = ("num_key_value_heads", "num_kv_heads")
 _WIDTHS = ("all_head_size", "split_size", "embed_dim")

@@ -169,7 +169,7 @@ def prompt_nll(
             reading = reading_of(lm, [rows[place][:-1] for place in some], [0] * len(some))
             passing.batch(some, reading)
             if reading:
-                reading.cache(lm.model)
+                reading.put_through(lm.model, False)
     return passing.table(slice(None))
 
 
