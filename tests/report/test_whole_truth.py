@@ -244,6 +244,12 @@ def test_no_page_moves_a_harm_of_which_another_claims_no_change(run_id, no_flips
 REAL, JUDGE = "925d71cd799d31e0", "3a1492739673aac9"
 
 
+def test_the_app_opens_on_the_real_models_audit_of_five_axes():
+    """Computed again, it came to stand behind that of one."""
+    first = {one.model: one.id for one in reversed(Store(EMBEDDED, read_only=True).list())}
+    assert (first["SmolLM2-135M-Instruct"], first["judge-minilm"]) == (REAL, JUDGE)
+
+
 def test_a_benchmark_is_never_called_the_bias_of_an_axis():
     """Occupations and pronouns made "raises the bias of race and ethnicity by 217 %"."""
     run = Store(EMBEDDED).open(REAL)
