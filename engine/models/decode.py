@@ -21,12 +21,12 @@ from engine.core.errors import PruneAuditError
 from engine.core.types import Decoding, Hooks, stream_keys
 from engine.models import runtime
 from engine.models.load_language_model import LanguageModel
-from engine.models.packing import Reading, packed, padded
+from engine.models.packing import Batch, Laid, forward, packed, padded
 
 Told = Callable[[int, Sequence[int]], None]
 """Takes a prompt's place and its tokens so far, as they are drawn; from the start again where
 memory ran out."""
-Heard = Callable[[Sequence[int], Reading | None], None]
+Heard = Callable[[Sequence[int], Laid | None], None]
 """Takes the places of the texts in a batch, and how they lie in it; None for a row each, in that
 order."""
 
@@ -105,9 +105,7 @@ class Begun:
         return [[*prompt, *new] for prompt, new in zip(self.prompts, self.drawn, strict=True)]
 
 
-def reading_of(
-    lm: LanguageModel, texts: Sequence[list[int]], kinds: Sequence[int]
-) -> Reading | None:
+def laid_of(lm: LanguageModel, texts: Sequence[list[int]], kinds: Sequence[int]) -> Laid | None:
     """How texts of token ids are read together; None where there is nothing to read."""
     return (packed if lm.adapter.packs else padded)(texts, kinds, lm.model) if any(texts) else None
 
@@ -134,9 +132,9 @@ def _sample(
     alive = torch.arange(len(rows), device=lm.device)
     past, mask = None, alive.new_zeros(len(rows), 0)
     hooks.check()
-    if reading := reading_of(lm, before, kinds):
-        batch(range(len(rows)), reading)
-        past, mask = reading.cache(lm.model), reading.real
+    if laid := laid_of(lm, before, kinds):
+        batch(range(len(rows)), laid)
+        past, mask = laid.cache(lm.model), laid.real
     ids, positions = (
         torch.tensor(one, device=lm.device)[:, None]
         for one in ([row[-1] for row in rows], [len(one) for one in before])
@@ -151,14 +149,7 @@ def _sample(
     while True:
         hooks.check()
         mask = torch.cat([mask, mask.new_ones(len(mask), 1)], dim=1)
-        result = lm.model(
-            input_ids=ids,
-            attention_mask=mask,
-            position_ids=positions,
-            past_key_values=past,
-            use_cache=True,
-            logits_to_keep=1,
-        )
+        result = forward(lm.model, Batch(ids, mask, positions), past)
         past, logits = result.past_key_values, result.logits[:, -1].float()
         check_finite(lm, logits)
         token, lead = winners(filtered(logits, decoding), streams[alive], steps, near)
@@ -241,7 +232,7 @@ def draw_on(
     batch_size: int | None = None,
     told: Told | None = None,
     near: float = 0.0,
-    batch: Heard = lambda places, reading: None,
+    batch: Heard = lambda places, laid: None,
     kinds: Sequence[int] | None = None,
 ) -> tuple[list[list[int]], np.ndarray]:
     """All drawn tokens of each text, and the leads of those drawn here, [texts, steps] float32 (see
@@ -257,7 +248,7 @@ def draw_on(
 
     def draw(n: int, places: list[int]) -> tuple[int, tuple[list[list[int]], np.ndarray]]:
         hear = told and (lambda at, tokens: told(places[at], tokens))
-        inside = lambda rows, reading: batch([places[at] for at in rows], reading)  # noqa: E731
+        inside = lambda rows, laid: batch([places[at] for at in rows], laid)  # noqa: E731
         mine = hooks.within(1 - len(places) / len(begun), min(n, len(places)) / len(begun))
         some = [kinds[at] if kinds else 0 for at in places[:n]]
         return n, _sample(lm, begun.of(places[:n]), decoding, mine, hear, near, inside, some)

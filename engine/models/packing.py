@@ -31,8 +31,21 @@ class Batch:
     positions: torch.Tensor
 
 
+def forward(model: Any, batch: Batch, past: Any = None, keep: bool = True) -> Any:
+    """What `model` answers, with logits of the last token alone. past: what it kept of the tokens
+    before; mask is then of all of them. `keep` what is needed to go on from there."""
+    return model(
+        input_ids=batch.ids,
+        attention_mask=batch.mask,
+        position_ids=batch.positions,
+        past_key_values=past,
+        use_cache=keep,
+        logits_to_keep=1,
+    )
+
+
 @dataclass(frozen=True)
-class Reading:
+class Laid:
     """Several texts as they are put through a model, and where each lies in it.
 
     batch: what is read; its mask is [rows, tokens] of real tokens, or [rows, 1, tokens, tokens] of
@@ -49,7 +62,7 @@ class Reading:
     def cache(self, model: Any) -> Any:
         """What `model` keeps of every text, as after a row per text: [texts, heads, longest, width]
         in each layer."""
-        past = self.put_through(model, True).past_key_values
+        past = forward(model, self.batch).past_key_values
         if self.batch.mask.dim() == 2:
             past.batch_select_indices(self.row)
             return past
@@ -59,22 +72,12 @@ class Reading:
             layer.keys, layer.values = map(self._each, (layer.keys, layer.values))
         return past
 
-    def put_through(self, model: Any, keep: bool) -> Any:
-        """What `model` answers; `keep` what it needs to go on from there."""
-        return model(
-            input_ids=self.batch.ids,
-            attention_mask=self.batch.mask,
-            position_ids=self.batch.positions,
-            use_cache=keep,
-            logits_to_keep=1,
-        )
-
     def _each(self, kept: torch.Tensor) -> torch.Tensor:
         """[rows, heads, tokens, width] -> [texts, heads, longest, width]."""
         return kept.transpose(1, 2)[self.row[:, None], self.at].transpose(1, 2)
 
 
-Lay = Callable[[Sequence[list[int]], Sequence[int], Any], Reading]
+Lay = Callable[[Sequence[list[int]], Sequence[int], Any], Laid]
 """Takes texts as token ids, the kind of each (only texts of a kind share a row), and the model."""
 
 
@@ -91,7 +94,7 @@ def left_pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Batch
     return Batch(*(torch.from_numpy(array).to(device) for array in (ids, mask, positions)))
 
 
-def padded(texts: Sequence[list[int]], kinds: Sequence[int], model: Any) -> Reading:
+def padded(texts: Sequence[list[int]], kinds: Sequence[int], model: Any) -> Laid:
     """A row for each text; equal ones of a kind share it."""
     rows: dict[Any, int] = {}
     row = [
@@ -101,10 +104,10 @@ def padded(texts: Sequence[list[int]], kinds: Sequence[int], model: Any) -> Read
     batch = left_pad([texts[at] for at in first], model.device)
     where = torch.tensor(row, device=model.device)
     places = torch.arange(batch.ids.shape[1], device=model.device).expand(len(texts), -1)
-    return Reading(batch, first, where, places, batch.mask[where])
+    return Laid(batch, first, where, places, batch.mask[where])
 
 
-def packed(texts: Sequence[list[int]], kinds: Sequence[int], model: Any) -> Reading:
+def packed(texts: Sequence[list[int]], kinds: Sequence[int], model: Any) -> Laid:
     """What texts begin with in common once, several texts in a row. Kinds fill their rows unevenly:
     where there are several, no row is wider than the longest text."""
     longest, last = max(map(len, texts)), -1
@@ -137,23 +140,15 @@ def packed(texts: Sequence[list[int]], kinds: Sequence[int], model: Any) -> Read
     )
     mask = torch.zeros(seen.shape, dtype=model.dtype, device=model.device)
     mask.masked_fill_(~seen, torch.finfo(model.dtype).min)
-    return Reading(Batch(ids, mask, positions), first, where, at_, real_)
+    return Laid(Batch(ids, mask, positions), first, where, at_, real_)
 
 
 def behind(model: Any, texts: Sequence[list[int]], lay: Lay) -> torch.Tensor:
     """Logits [1, vocabulary] behind the last of several texts, all but its last token read with the
     others."""
-    reading = lay([text[:-1] for text in texts], [0] * len(texts), model)
-    past, last = reading.cache(model), texts[-1]
+    laid = lay([text[:-1] for text in texts], [0] * len(texts), model)
+    past, last = laid.cache(model), texts[-1]
     past.batch_select_indices(torch.tensor([len(texts) - 1], device=model.device))
-    mask = torch.nn.functional.pad(reading.real[-1:], (0, 1), value=1)
+    mask = torch.nn.functional.pad(laid.real[-1:], (0, 1), value=1)
     ids, places = torch.tensor([last[-1:], [len(last) - 1]], device=model.device)[:, None]
-    made = model(
-        input_ids=ids,
-        attention_mask=mask,
-        position_ids=places,
-        past_key_values=past,
-        use_cache=True,
-        logits_to_keep=1,
-    )
-    return made.logits[:, -1]
+    return forward(model, Batch(ids, mask, places), past).logits[:, -1]

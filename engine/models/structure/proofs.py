@@ -30,7 +30,7 @@ from torch import nn
 from engine.core.errors import RequestError, refusal, said_by
 from engine.core.types import HeadMask
 from engine.models import runtime
-from engine.models.packing import Reading, behind, packed, padded
+from engine.models.packing import Laid, behind, packed, padded
 from engine.models.structure.adapter import Decoder
 from engine.models.structure.read import Read
 from engine.models.transformer import again, attached, by_gate, first_of, keeping_calls
@@ -39,8 +39,7 @@ TOKENS = 8
 LARGE = 1_000_000_000
 """From this many parameters on three layers stand for all where a check needs a pass per layer."""
 ROUGHLY = 0.03
-"""As a share of the largest logit, in 16 bits: texts that shared a row rightly differed by .02,
-wrongly by .055."""
+"""As a share of the largest logit, in 16 bits: how far apart texts may be that share a row."""
 Hook = Callable[..., Any]
 _WINDOWS = ("window_size", "sliding_window", "attention_chunk_size")
 """Settings by which a token sees only what is near it in its row."""
@@ -272,7 +271,7 @@ class _Proof:
             return False
         return self.near(shared, alone) and not self.near(wrong, alone)
 
-    def along(self, *of: Any) -> Reading:
+    def along(self, *of: Any) -> Laid:
         """As `packed`, but a token's place is the one in its row: what heeds places shows it."""
         one = packed(*of)
         places = torch.arange(one.batch.ids.shape[1], device=one.batch.ids.device)

@@ -24,7 +24,7 @@ from engine.models import runtime
 from engine.models.checkpoint import has_experts, positions_hang_on_length
 from engine.models.decode import Begun, check_finite, draw_on, filtered, together, winners
 from engine.models.load_language_model import LanguageModel
-from engine.models.packing import Reading
+from engine.models.packing import Laid
 from engine.models.runtime import positions_at_once, tokens_at_once, traced_at_once
 from engine.models.structure.cutting import answers
 from engine.models.transformer import TransformerModel, again, attached, first_of, keeping_calls
@@ -434,7 +434,7 @@ def _per_head(lm: LanguageModel, slope: torch.Tensor, inside: torch.Tensor) -> t
 # Both draw with the same noise, so most of their tokens are the same. A draft is read with the
 # head off. Every token up to the first that the noise would not choose again is taken; that one
 # is known as well, and what follows is drawn. The texts are those of drawing from the start, to
-# the token. Reading and drawing round differently, so a text is drawn anew where rounding could
+# the token. Laid and drawing round differently, so a text is drawn anew where rounding could
 # exchange a token and its runner-up.
 
 
@@ -710,8 +710,8 @@ class _Finish:
         kinds = [mask for mask, _ in some]
         with masked_rows(self.lm, self.masks) as choose:
 
-            def rows(places: Sequence[int], reading: Reading | None) -> None:
-                each = reading.first if reading else range(len(places))
+            def rows(places: Sequence[int], laid: Laid | None) -> None:
+                each = laid.first if laid else range(len(places))
                 choose([kinds[places[at]] for at in each])
 
             return draw_on(self.lm, rest, decoding, self.hooks, near=near, batch=rows, kinds=kinds)

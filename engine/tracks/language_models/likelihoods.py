@@ -14,9 +14,9 @@ from torch.nn.functional import cross_entropy
 
 from engine.core.errors import PruneAuditError
 from engine.core.types import Hooks, Window
-from engine.models.decode import prompt_tokens, reading_of, token_rows
+from engine.models.decode import laid_of, prompt_tokens, token_rows
 from engine.models.load_language_model import LanguageModel
-from engine.models.packing import Reading, left_pad
+from engine.models.packing import Laid, forward, left_pad
 from engine.models.runtime import positions_at_once, rows_at_once
 from engine.models.transformer import attached
 from engine.surgery.heads.prefix import CPU_TOKENS, GPU_TOKENS, batches, pad_right
@@ -104,10 +104,10 @@ class InPassing:
     def __init__(self, wanted: np.ndarray) -> None:
         self.wanted, self.found = wanted, np.full((len(wanted), 2), np.nan)
         self.places: Sequence[int] = ()
-        self.reading: Reading | None = None
+        self.laid: Laid | None = None
 
-    def batch(self, places: Sequence[int], reading: Reading | None) -> None:
-        self.places, self.reading = places, reading
+    def batch(self, places: Sequence[int], laid: Laid | None) -> None:
+        self.places, self.laid = places, laid
 
     def table(self, span: slice) -> pd.DataFrame:
         """Of some prompts: nll (nats) and tokens scored. Of a chat's turn the prompt alone is."""
@@ -125,11 +125,11 @@ class InPassing:
             same.setdefault(tuple(prompts[place]), []).append(place)
 
         def score(module: Any, args: Any, out: Any) -> None:
-            reading, self.reading = self.reading, None  # some families' logits come by another call
-            if reading is None:
+            laid, self.laid = self.laid, None  # some families' logits come by another call
+            if laid is None:
                 return
-            one = {tuple(prompts[place]): at for at, place in enumerate(self.places)}
-            mine = [at for ids, at in one.items() if ids in same]
+            texts = {tuple(prompts[place]): at for at, place in enumerate(self.places)}
+            mine = [at for ids, at in texts.items() if ids in same]
             if not mine:
                 return
             batch = left_pad([prompts[self.places[at]] for at in mine], lm.device)
@@ -137,13 +137,13 @@ class InPassing:
             scored = scored * own_tokens(batch.mask, *map(len, lm.turn))
             at, place = scored.nonzero(as_tuple=True)
             text = torch.tensor(mine, device=lm.device)[at]
-            where = reading.at[text, place + reading.at.shape[1] - scored.shape[1]]
-            hidden = out.last_hidden_state[reading.row[text], where]
+            where = laid.at[text, place + laid.at.shape[1] - scored.shape[1]]
+            hidden = out.last_hidden_state[laid.row[text], where]
             each = scored.float()
             each[at, place] = _nll_behind(lm, hidden, batch.ids[at, place + 1])
             found = torch.stack([each.sum(1), scored.sum(1)], dim=1).cpu().numpy()
-            for one_, numbers in zip(mine, found, strict=True):
-                self.found[same[tuple(prompts[self.places[one_]])]] = numbers
+            for one, numbers in zip(mine, found, strict=True):
+                self.found[same[tuple(prompts[self.places[one]])]] = numbers
 
         with attached([lm.adapter.holder(lm.model).register_forward_hook(score)]):
             yield
@@ -166,10 +166,10 @@ def prompt_nll(
         for at in range(0, len(order), size):
             hooks.check()
             some = order[at : at + size]
-            reading = reading_of(lm, [rows[place][:-1] for place in some], [0] * len(some))
-            passing.batch(some, reading)
-            if reading:
-                reading.put_through(lm.model, False)
+            laid = laid_of(lm, [rows[place][:-1] for place in some], [0] * len(some))
+            passing.batch(some, laid)
+            if laid:
+                forward(lm.model, laid.batch, keep=False)
     return passing.table(slice(None))
 
 

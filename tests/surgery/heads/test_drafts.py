@@ -113,8 +113,8 @@ def test_prompts_alike_are_read_apart_under_masks_of_their_own():
             lm,
             twice,
             DECODING,
-            batch=lambda places, reading: choose(
-                [places[at] // 3 for at in (reading.first if reading else range(len(places)))]
+            batch=lambda places, laid: choose(
+                [places[at] // 3 for at in (laid.first if laid else range(len(places)))]
             ),
             kinds=[0, 0, 0, 1, 1, 1],
         )[0]
@@ -125,11 +125,11 @@ def test_prompts_alike_are_read_apart_under_masks_of_their_own():
 
 
 def test_a_device_with_hardly_any_memory_draws_few_texts_at_once_and_the_same(monkeypatch):
-    lm, sizes, reading_of = tiny_model("gpt2"), [], decode.reading_of
+    lm, sizes, laid_of = tiny_model("gpt2"), [], decode.laid_of
     dense, expected = draw_on(lm, begun(lm), DECODING)[0], [plainly(lm, mask) for mask in SINGLE]
     weights = lm.n_parameters * lm.dtype.itemsize
     monkeypatch.setattr(
-        decode, "reading_of", lambda lm, *of: sizes.append(len(of[0])) or reading_of(lm, *of)
+        decode, "laid_of", lambda lm, *of: sizes.append(len(of[0])) or laid_of(lm, *of)
     )
     for spare, most in ((400_000, len(PROMPTS) - 1), (0, 1)):
         sizes.clear()
