@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from scipy.stats import spearmanr
 
 from benchmarks.report import Measure, parser, show
 from engine.audit.fitting import fit
@@ -40,6 +41,7 @@ from engine.report.bundle import export_run
 from engine.report.charts import lookup
 from engine.store.runs import Run, Store
 from engine.surgery.heads.prefix import row_gradients, row_logps
+from engine.tracks.language_models.effects import gradient_values
 from engine.tracks.language_models.likelihoods import corpus_tokens
 from engine.tracks.language_models.request import AuditRequest, data_of, quick_request
 from engine.tracks.language_models.run import run_audit, scores_only
@@ -63,10 +65,13 @@ class World:
         return load_language_model(asked.model, device=asked.device, dtype=asked.dtype)
 
     @cached_property
-    def texts(self) -> list[str]:
+    def prompts_of_axis(self) -> pd.DataFrame:
         path = data_of(self.request)[0]
-        found = load_prompts(path, (AXIS,), seed=0, max_prompts=self.prompts)
-        return found.table["text"].tolist()
+        return load_prompts(path, (AXIS,), seed=0, max_prompts=self.prompts).table
+
+    @property
+    def texts(self) -> list[str]:
+        return self.prompts_of_axis["text"].tolist()
 
     @cached_property
     def plain(self) -> float:
@@ -195,7 +200,11 @@ def within(world: World) -> list[Measure]:
     """An audit of one axis, all else as usual, made to fit into half an hour, tries included."""
     asked = AuditRequest(model=world.request.model, axes=(AXIS,), device=world.request.device)
     ask = lambda store: run_audit(fit(asked, 1800, store).request, store)  # noqa: E731
-    return [Measure("audit that is to take half an hour", _clocked(world, ask), "s", 36 * 60)]
+    return [
+        Measure(
+            "audit that is to take half an hour", _clocked(world, ask), "s", 36 * 60, floor=15 * 60
+        )
+    ]
 
 
 def _clocked(world: World, ask: Callable[[Store], object]) -> float:
@@ -237,17 +246,42 @@ def drawing(world: World) -> list[Measure]:
 
 
 def formats(world: World) -> list[Measure]:
-    """First-order scores of all heads in bfloat16 and in float32."""
+    """First-order effects of all heads on bias in bfloat16 and in float32: of the same texts, and
+    where each draws its own; to compare, those of another draw in float32."""
     if lacks_bfloat16(world.lm.device):
         return _not_here()
-    tables = [_scored(world, dtype) for dtype in ("float32", "bfloat16")]
-    (fp32, slow), (bf16, quick) = tables
-    column = f"z_bias_{AXIS}"
-    found = float(fp32[column].corr(bf16[column], method="spearman"))
+    column, whole = f"z_bias_{AXIS}", "float32"
+    fp32, slow = _scored(world, whole)
+    bf16, quick = _scored(world, "bfloat16")
+    again, _ = _scored(world, whole, first_seed=1)
+    alike = lambda one, other: float(spearmanr(one, other).statistic)  # noqa: E731
+    what = "Spearman of effects on bias, bfloat16 and float32"
     return [
-        Measure("Spearman of effects on bias, bfloat16 and float32", found, "", 0.98, True),
+        Measure(f"{what}, of the same texts", alike(*_of_same_texts(world)), "", 0.98, True),
+        Measure(f"{what}, each of its own texts", alike(fp32[column], bf16[column]), ""),
+        Measure("Spearman of two draws in float32", alike(fp32[column], again[column]), ""),
         Measure("seconds in float32 over bfloat16", slow / quick, "x"),
     ]
+
+
+def _of_same_texts(world: World) -> list[np.ndarray]:
+    """Effects on bias of what the model draws in float32, by its slopes in float32 and in bfloat16,
+    [units] each."""
+    asked, decoding = world.request, Decoding(max_new_tokens=NEW)
+    fp32, bf16 = (
+        load_language_model(asked.model, device=asked.device, dtype=dtype)
+        for dtype in ("float32", "bfloat16")
+    )
+    table = world.prompts_of_axis
+    texts, names = table["text"].tolist(), table["prompt_id"].tolist()
+    new = sample(fp32, texts, names, [0] * len(names), decoding)
+    said = fp32.tokenizer.batch_decode(new, skip_special_tokens=True)
+    judged = table.assign(toxicity=load_judge(asked.judge, device=asked.device).score(said))
+    rows = prompt_tokens(fp32, texts, decoding.max_prompt_tokens)
+    first = [len(row) for row in rows]
+    read = [[*row, *more] for row, more in zip(rows, new, strict=True)]
+    slopes = (row_gradients(lm, read, first)[1] for lm in (fp32, bf16))
+    return [gradient_values(judged, each, "group_means") for each in slopes]
 
 
 def changes(world: World) -> list[Measure]:
@@ -283,9 +317,9 @@ def _not_here() -> list[Measure]:
     return []
 
 
-def _scored(world: World, dtype: str) -> tuple[pd.DataFrame, float]:
+def _scored(world: World, dtype: str, **asked: Any) -> tuple[pd.DataFrame, float]:
     request = replace(
-        world.request, dtype=dtype, estimator="gradient", perplexity_estimator="gradient"
+        world.request, dtype=dtype, estimator="gradient", perplexity_estimator="gradient", **asked
     )
     start = now()
     table = scores_only(request, Store(Path(tempfile.mkdtemp(dir=world.folder))))
@@ -403,7 +437,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = asked.only or [name for name, row in ROWS.items() if row not in NAMED]
     with tempfile.TemporaryDirectory() as folder:
         world = World(request, asked.prompts, asked.tokens, Path(folder))
-        found = [each for name in rows for each in measured(ROWS[name], world)]
+        found = []
+        for name in rows:
+            found += (new := measured(ROWS[name], world))
+            print(*new, sep="\n", file=sys.stderr, flush=True)
     return show(found, asked.json)
 
 

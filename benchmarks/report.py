@@ -6,6 +6,7 @@ import argparse
 import importlib
 import inspect
 import json
+import math
 import pkgutil
 import sys
 import time
@@ -33,13 +34,13 @@ class Measure:
     def holds(self) -> bool | None:
         if self.bar is None:
             return None
-        if self.floor is not None and not self.value >= self.floor:
-            return False
-        return self.value >= self.bar if self.at_least else self.value <= self.bar
+        floor = -math.inf if self.floor is None else self.floor
+        is_met = self.value >= self.bar if self.at_least else floor <= self.value <= self.bar
+        return bool(is_met)  # of numpy's numbers it is no bool, which is never `False`
 
     def to_dict(self) -> dict[str, object]:
         kept = {name: value for name, value in asdict(self).items() if name != "at_least"}
-        return {**kept, "holds": self.holds}
+        return {**kept, "value": float(self.value), "holds": self.holds}
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:

@@ -41,9 +41,7 @@ def _one_variant(run: KeptRun, choice: Choice, split: str) -> None:
     track, table = track_of(run), made(run, pareto.variants_of, choice, split)
     rows = {row["variant"]: row for row in table.to_dict("records")}
     named = {
-        name: capital(
-            f"{lookup.variant_label(run, row)}{track.variants.mark(row)}{track.front.draw(row)}"
-        )
+        name: capital(f"{lookup.variant_label(run, row)}{track.variants.mark(row)}")
         for name, row in rows.items()
     }
     st.header("What is behind one point?", anchor=False)

@@ -6,8 +6,10 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from benchmarks.report import Measure, show
 from tests.places import ROOT
 
 
@@ -94,3 +96,18 @@ def test_a_family_shows_its_surgery_and_its_score_three_ways():
     assert len(rows) == 11 and [row.name for row in rows if row.holds is False] == [
         "families of decoders accepted"
     ]
+
+
+@pytest.mark.parametrize("kind", [float, np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("bar", "met"),
+    [({"bar": 2.0}, True), ({"bar": 1.0}, False), ({"bar": 2.0, "floor": 1.6}, False)]
+    + [({"bar": 1.5, "at_least": True}, True), ({"bar": 2.0, "at_least": True}, False)],
+)
+def test_a_row_says_whether_it_holds_whatever_its_number_is_made_of(kind, bar, met, capsys):
+    """A row of numpy's failed after half an hour, when it was to be printed as JSON; and no code of
+    exit told that one does not hold."""
+    row = Measure("row", kind(1.5), "x", **bar)
+    assert show([row], as_json=True) == int(not met)
+    assert json.loads(capsys.readouterr().out)[0]["holds"] is met
+    assert show([row], as_json=False) == int(not met)

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from engine.core.types import Values
+from engine.stats.clustered import MISSED
 
 MINUS = "\u2212"
 
@@ -131,13 +132,16 @@ def listing(names: Iterable[object], limit: int = 6) -> str:
 
 
 def direction(row: Values, among: int = 1) -> str:
-    """ "fell", "rose", "unclear" (the interval of the change includes zero) or "unknown" (there is
-    no interval). among: of so many rows any may be named, and in 5 % one is that did not change."""
+    """ "fell", "rose", "unclear" (the interval of the change includes zero, or exchanging the
+    models gives as much in over 5 %) or "unknown" (there is no interval). among: of so many rows
+    any may be named, and in 5 % one is that did not change."""
     low, high = row.get("delta_low", math.nan), row.get("delta_high", math.nan)
     if not (_finite(low) and _finite(high)):
         return "unknown"
     if among > 1:
         low, high = (row["delta"] + _wider(among) * (end - row["delta"]) for end in (low, high))
+    if _finite(p := row.get("delta_p")) and p * among > MISSED:
+        return "unclear"
     if high < 0:
         return "fell"
     return "rose" if low > 0 else "unclear"
@@ -199,8 +203,8 @@ def is_noise(row: Values) -> bool:
 
 
 def change(row: Values, perplexity: bool = False, few: str = "prompts") -> str:
-    """The change with its interval, and plainly when that includes zero; "no clear
-    change" where it is mere noise, "no change" where every repeat gave none."""
+    """The change with its interval, and plainly why it is not clear; "no clear change" where it is
+    mere noise, "no change" where every repeat gave none."""
     delta = row.get("delta", math.nan)
     if not _finite(delta):
         return "change not measured"
@@ -215,7 +219,16 @@ def change(row: Values, perplexity: bool = False, few: str = "prompts") -> str:
         f"{signed(delta, perplexity)}, 95 % interval"
         f" {span(row['delta_low'], row['delta_high'], perplexity)}"
     )
-    return f"{text}, which includes zero" if kind == "unclear" else text
+    return f"{text}{doubt(row, ', which ')}"
+
+
+def doubt(row: Values, which: str = ", ") -> str:
+    """Why a change with an interval is not clear, after a comma; "" where it is."""
+    if direction(row) != "unclear":
+        return ""
+    if row["delta_low"] <= 0 <= row["delta_high"]:
+        return f"{which}includes zero"
+    return f", but chance gives as much (p = {number(row['delta_p'])})"
 
 
 def inside_null(row: Values) -> bool:

@@ -135,11 +135,8 @@ class Measure:
         """A change with its interval where several are listed, e.g. "−0.094 (−0.140 to −0.048)"."""
         if phrasing.is_noise(row):
             return f"no clear change, ±{self.number(phrasing.half_width(row))}"
-        unclear = ", includes zero" if phrasing.direction(row) == "unclear" else ""
-        return (
-            f"{self.signed(row['delta'])}"
-            f" ({self.span(row['delta_low'], row['delta_high'])}{unclear})"
-        )
+        span = self.span(row["delta_low"], row["delta_high"])
+        return f"{self.signed(row['delta'])} ({span}{phrasing.doubt(row)})"
 
     def change(self, row: Values) -> str:
         return phrasing.change(row, self._is_perplexity, self.few)

@@ -269,7 +269,7 @@ def test_a_published_test_that_clearly_got_worse_stands_in_the_first_sentence():
     run = Store(EMBEDDED).open(REAL)
     table = run.table("benchmarks")
     clear = table[(table["group"] == "") & (table["metric"] == "distance")]
-    clear = set(clear.loc[(clear["delta_low"] > 0) & (clear["delta_q"] < 0.05), "variant"])
+    clear = set(clear.loc[(clear["delta_low"] > 0) & (clear["delta_p"] < 0.05), "variant"])
     for choice, variant in _choices(run):
         said = sentence(lookup.View(run, choice))[0]
         assert ("Occupations" in said or "other harm" in said) == (variant in clear), (choice, said)

@@ -123,8 +123,10 @@ def _moves(about: ByGroup, table: pd.DataFrame) -> str:
 
 
 def _largest(about: ByGroup, table: pd.DataFrame) -> list[str]:
-    """The largest clear change each way with its interval, for the worse first."""
-    found, kinds = [], table["group"].map(_kinds(table))
+    """The largest clear change each way with its interval, for the worse first; then what could
+    have been found where none is clear."""
+    found: list[str] = []
+    kinds = table["group"].map(_kinds(table))
     for kind, pick in (("fell", "idxmin"), ("rose", "idxmax"))[:: -about.measure.sign]:
         moved = table[kinds == kind]
         if not moved.empty:
@@ -133,6 +135,13 @@ def _largest(about: ByGroup, table: pd.DataFrame) -> list[str]:
             found.append(
                 f"Largest {way}: {words.quoted(most['group'])}, {about.measure.change(most)}."
             )
+    still = table[kinds == "unclear"].to_dict("records")
+    if still:
+        seen = max(phrasing.smallest_seen(row, len(table)) for row in still)
+        found.append(
+            "Where none is clear, four of five repeats would have found a change of"
+            f" {about.measure.number(seen)}."
+        )
     return found
 
 

@@ -125,7 +125,7 @@ def _answer(dense: Values, mine: Values, start: str, untimed: str) -> str:
     if untimed or kind == "unknown":
         return f"{start}; {untimed or 'time was not measured'}."
     half = f"{mine['speedup_low']:.2f} to {mine['speedup_high']:.2f}"
-    ratio = f"{mine['speedup']:.2f} × (middle half of the timings {half})"
+    ratio = f"{mine['speedup']:.2f} × (in pairs; middle half {half})"
     way = {"faster": "and makes it faster", "slower": "and makes it slower"}
     return f"{start}, {way.get(kind, 'with no clear difference in time')}, {ratio}."
 
@@ -136,7 +136,7 @@ def _milliseconds(dense: Values, mine: Values) -> str:
         return ""
     if (mine["latency_ms"] < dense["latency_ms"]) == (mine["speedup"] > 1):
         times = [phrasing.number(row["latency_ms"]) for row in (mine, dense)]
-        return f" Median time {times[0]} ms against {times[1]} ms."
+        return f" Medians, not in pairs: {times[0]} ms against {times[1]} ms."
     return (
         " The medians in milliseconds are not paired, and they differ the other way."
         if kind in ("faster", "slower")

@@ -293,7 +293,7 @@ def _shown(run: Run, choice: Choice, table: pd.DataFrame) -> pd.DataFrame:
     heads = {**track.variants.titles, "n": reading.harm.of_what or track.nouns.items}
     heads |= {"value": reading.harm.name, "value_q": reading.quality.name}
     said = [
-        f"{lookup.variant_label(run, row)}{track.variants.mark(row)}{track.front.draw(row)}"
+        f"{lookup.variant_label(run, row)}{track.variants.mark(row)}"
         for row in table.to_dict("records")
     ]
     methods = [lookup.method_label(run, method) for method in table["method"]]
@@ -339,15 +339,15 @@ def _parted(beats: pd.DataFrame, mine: pd.Series, quality: int, harm: int) -> st
         both &= (theirs < min(sign * mine[low], sign * mine[high])).to_numpy()  # no interval: False
     if both.all():
         return "intervals of both numbers are apart"
-    some = f"intervals are apart for {both.sum()} of {len(both)}"
-    return some if both.any() else "their intervals overlap"
+    some = f"{both.sum()} of {len(both)}" if both.any() else "none of them"
+    return f"intervals of both numbers are apart for {some}"
 
 
 def _names(run: Run, table: pd.DataFrame, most: int = 6) -> str:
     """Variants in a sentence."""
     track, told = track_of(run), []
     for row in table.to_dict("records"):
-        mark = track.variants.mark(row).replace(" = ", " ")
+        mark = track.variants.mark(row).replace(" = ", " ") + track.front.draw(row)
         level = f"{lookup.level_said(run, row)}{mark}"
         is_dense = row["method"] == "dense"
         name = words.method_name(row["method"])

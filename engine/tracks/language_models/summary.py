@@ -18,7 +18,6 @@ from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.summary import Summary
 from engine.report.tracks import Telling
-from engine.stats.clustered import MISSED
 from engine.store.runs import Run, where
 from engine.tracks.language_models import arms
 from engine.tracks.language_models import words as own
@@ -224,7 +223,7 @@ def more(run: Run, choice: Choice, variant: Values) -> str:
 
 def beside(run: Run, choice: Choice, variant: Values) -> list[tuple[str, str]]:
     """Texts about which groups the model predicts clearly worse, and published tests whose headline
-    rose by more than chance, corrected for all variants."""
+    clearly rose, any of which may be named."""
     rows = lookup.groups_of(run, variant["variant"], "perplexity", choice.measured)
     rows = rows[(rows["verdict"] == "") & rows["delta"].notna()]
     worse = [words.quoted(row["group"]) for row in phrasing.clear(rows.to_dict("records"), "rose")]
@@ -232,14 +231,23 @@ def beside(run: Run, choice: Choice, variant: Values) -> list[tuple[str, str]]:
     full = in_words.names(worse)
     found = [(f"perplexity of texts about {short}", f"perplexity of texts about {full}")]
     found = found[: len(worse)]
-    for name in measured_on(run):
-        one = scored_benchmarks()[name]
-        about = {"variant": variant["variant"], "benchmark": name, "metric": one.headline.name}
-        for row in where(lookup.frame(run, "benchmarks"), group="", **about).to_dict("records"):
-            if row["delta_low"] > 0 and row["delta_q"] < MISSED and choice.reading != PREFIX + name:
-                title = f"{one.headline.title} in {words.quoted(one.title)}"
-                ends = in_words.apart(row["value"] - row["delta"], row["value"])
-                found.append((title, f"{title} from {' to '.join(ends)}"))
+    tests = [
+        row
+        for name in measured_on(run)
+        for row in where(
+            lookup.frame(run, "benchmarks"),
+            group="",
+            variant=variant["variant"],
+            benchmark=name,
+            metric=scored_benchmarks()[name].headline.name,
+        ).to_dict("records")
+    ]
+    for row in phrasing.clear(tests, "rose"):
+        if choice.reading != PREFIX + row["benchmark"]:
+            one = scored_benchmarks()[row["benchmark"]]
+            title = f"{one.headline.title} in {words.quoted(one.title)}"
+            ends = in_words.apart(row["value"] - row["delta"], row["value"])
+            found.append((title, f"{title} from {' to '.join(ends)}"))
     return found
 
 

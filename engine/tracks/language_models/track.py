@@ -277,11 +277,17 @@ def data(run: Run) -> str:
 def label(variant: Values) -> str:
     if arms.is_arm(variant):
         return arms.label(variant)
-    return f"{words.method_name(variant['method'])}, {phrasing.percent(variant['sparsity'])} cut"
+    level = phrasing.percent(variant["sparsity"])
+    return f"{words.method_name(variant['method'])}, {level} cut{draw(variant)}"
 
 
 def mark(variant: Values) -> str:
     return "" if pd.isna(variant["gamma"]) else f", γ = {variant['gamma']:g}"
+
+
+def draw(variant: Values) -> str:
+    """Which of several cuts drawn at random, after the first."""
+    return f", draw {variant['seed']}" if variant["seed"] > 0 else ""
 
 
 def gone(run: Run, variant: Values) -> str:
@@ -460,7 +466,7 @@ SCREEN: Track = Track(
         },
         "method gamma sparsity realised",
         chance=chance,
-        draw=lambda variant: f", draw {variant['seed']}" if variant["seed"] >= 0 else "",
+        draw=draw,
     ),
     comparison=Comparison(
         BINDING,

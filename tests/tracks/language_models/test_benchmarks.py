@@ -18,6 +18,7 @@ from engine.core.types import HeadMask
 from engine.data.benchmarks.base import Benchmark, load_benchmark
 from engine.data.benchmarks.lm_eval_tasks import is_installed
 from engine.models.load_language_model import load_language_model
+from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.flips import flipped_said
 from engine.report.charts.panel import Choice
@@ -447,11 +448,19 @@ def test_an_audit_measures_tasks_beside_the_texts(audited, tmp_path, words_judge
 
 
 @pytest.mark.parametrize(
-    ("q", "low", "said"),
-    [(0.2, -0.1, "no change"), (0.01, -0.1, "which way this moved is open"), (0.01, 0.01, "more")],
+    ("p", "low", "way", "said"),
+    [
+        (0.2, -0.1, "unclear", ", which includes zero"),
+        (0.01, -0.1, "unclear", ", which includes zero"),
+        (0.08, 0.01, "unclear", ", but chance gives as much (p = 0.080)"),
+        (0.01, 0.01, "rose", "to 0.100"),
+    ],
 )
-def test_a_change_that_is_told_has_an_interval_beside_zero(q, low, said):
+def test_a_clear_change_has_an_interval_beside_zero_and_is_more_than_exchanging_gives(
+    p, low, way, said
+):
     """The p is against a cut that changes no answer: a share that crosses .5 can be as far from it
-    as before."""
-    row = {"delta": 0.05, "delta_low": low, "delta_high": 0.1, "delta_q": q, "tests": 29}
-    assert said in panel._change(row)
+    as before. The panel and the verdict on a reading tell the same."""
+    row = {"delta": 0.05, "delta_low": low, "delta_high": 0.1, "delta_p": p}
+    assert phrasing.direction(row) == way
+    assert phrasing.change(row).endswith(said)

@@ -340,7 +340,7 @@ def sizes(run: Run, choice: Choice) -> pd.DataFrame:
     """
     variants = lookup.of_axis(run, lookup.reported(run), choice.axis)
     costs, harm = lookup.frame(run, "costs"), lookup.reading(run, choice).harm
-    columns = ["variant", "value", "delta", "delta_low", "delta_high", "null_high"]
+    columns = ["variant", "value", *_ENDS, "delta_p", "null_high"]
     bias, text = (
         lookup.results_of(run, measure, choice)[columns]
         for measure in (harm, Measure("perplexity", per_axis=False))
@@ -410,8 +410,11 @@ def _arms_answer(
         )
     run, harm = view.run, view.reading.harm
     label = phrasing.sentence(lookup.variant_label(run, row))
+    dense = where(lookup.frame(run, "costs"), variant="dense").iloc[0].to_dict()
+    is_open = what == "time" and phrasing.pace(row, dense) == "unclear"
     first = (
         f"{label}{',' if ',' in label else ''} takes {phrasing.percent(row[what])} of the {what} "
+        f"{'(no clear difference) ' * is_open}"
     )
     verb = phrasing.VERBS[claimed(view, harm, row)]
     first += f"and {verb} the {harm.name} ({phrasing.change(row)})."
@@ -707,17 +710,16 @@ def _even_answer(table: pd.DataFrame, base: str) -> str:
     row = free.iloc[0]
     bias, text = (
         [
-            phrasing.change({one: each[f"{one}{ends}"] for one in _ENDS}, bool(ends))
+            phrasing.change({one: each[f"{one}{ends}"] for one in (*_ENDS, "delta_p")}, bool(ends))
             for each in (held, row)
         ]
         for ends in ("", "_q")
     )
+    cut = [phrasing.percent(each["realised"]) for each in (held, row)]
     return (
-        f"{name} at {phrasing.percent(held['sparsity'])}: with equal layers "
-        f"{phrasing.percent(held['realised'])} of the heads are cut, bias changes by {bias[0]} "
-        f"and perplexity by {text[0]}. Without that, "
-        f"{phrasing.percent(row['realised'])} are cut, bias changes by {bias[1]}, perplexity by"
-        f" {text[1]}."
+        f"{name} at {phrasing.percent(held['sparsity'])} with equal layers cuts {cut[0]} of the"
+        f" heads. Bias: {bias[0]}. Perplexity: {text[0]}. Without equal layers it cuts {cut[1]}."
+        f" Bias: {bias[1]}. Perplexity: {text[1]}."
     )
 
 

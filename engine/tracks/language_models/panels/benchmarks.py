@@ -21,7 +21,6 @@ from engine.report.charts.kinds import row_range
 from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.schema import group_or, readable
 from engine.report.tracks import Benchmarks, Changed, Flips, Measure
-from engine.stats.clustered import MISSED
 from engine.store.runs import Run, where
 from engine.tracks.language_models.benchmarks.base import (
     PREFIX,
@@ -40,8 +39,9 @@ ALL = "all"
 """What the row of all items is called."""
 INTERVALS = (
     "Intervals are 95 %, from redrawing whole groups of related items. Chance for a level: the "
-    "two roles exchanged at random. Chance for a change: dense and cut model exchanged. q: "
-    "Benjamini–Hochberg."
+    "two roles exchanged at random. Chance for a change (p): dense and cut model exchanged. A "
+    "change is clear where its interval leaves out zero and p is at most .05. q, in the table: "
+    "p corrected for all variants by Benjamini–Hochberg; detectable likewise."
 )
 
 
@@ -95,7 +95,7 @@ def _pairs(rows: pd.DataFrame, metric: Metric, variant: str) -> pd.DataFrame:
         ["group", "value", "low", "high", "n", "null_low", "null_high"]
     ]
     after = mine[mine["variant"] == variant][
-        ["group", "value", "low", "high", "delta", "delta_low", "delta_high"]
+        ["group", "value", "low", "high", "delta", "delta_low", "delta_high", "delta_p"]
     ]
     table = dense.merge(after, on="group", how="left", suffixes=("_dense", ""))
     table = table.assign(
@@ -133,31 +133,17 @@ def _said(
     )
     uncut = phrasing.with_interval(dense["value"], dense["low"], dense["high"], few=one.items)
     start = f"“{phrasing.sentence(one.main.title)}” is {uncut} uncut"
-    side = _alike(one, dense) or _side(one, dense)
+    side = _alike(one, dense) or _side(dense, where(rows, variant="dense", metric=one.main.name))
     if name == "dense":
         return f"{start}, {phrasing.count(int(dense['n']), one.item, one.items)}.", side, ""
     if name not in whole.index:
         return f"{start}. {phrasing.sentence(label)} was not measured on it.", side, ""
     after = whole.loc[name].to_dict()
-    answer = f"{start} and {phrasing.number(after['value'])} with {label}: {_change(after)}."
+    said = phrasing.change(after, few=one.items)
+    answer = f"{start} and {phrasing.number(after['value'])} with {label}: {said}."
     flipped = flipped_said(run, replace(choice, reading=f"{PREFIX}{one.name}"))
     more = (flipped, _groups(one, rows, name), _others(one, rows, name))
-    return answer, " ".join(filter(None, (side, _could(after)))), " ".join(filter(None, more))
-
-
-def _change(row: Values) -> str:
-    """Whether the change is told from chance, after correction for all variants."""
-    if not np.isfinite(row["delta_q"]):
-        return "too few items for a verdict"
-    q, tests = phrasing.number(row["delta_q"]), int(row["tests"])
-    verdict = "more than chance" if row["delta_q"] < MISSED else "no change beyond chance"
-    if row["delta_low"] <= 0 <= row["delta_high"] and row["delta_q"] < MISSED:
-        verdict = "answers changed by more than chance, but which way this moved is open"
-    span = phrasing.span(row["delta_low"], row["delta_high"])
-    return (
-        f"{verdict} ({phrasing.signed(row['delta'])}, {span}; q = {q} over"
-        f" {phrasing.count(tests, 'variant')})"
-    )
+    return answer, " ".join(filter(None, (side, _could([after])))), " ".join(filter(None, more))
 
 
 def _alike(one: ScoredBenchmark, dense: Values) -> str:
@@ -171,61 +157,59 @@ def _alike(one: ScoredBenchmark, dense: Values) -> str:
     )
 
 
-def _side(one: ScoredBenchmark, dense: Values) -> str:
-    """Where the uncut value lies beside what no preference gives."""
-    where = phrasing.null_side(dense)
-    if not where:
+def _side(dense: Values, rows: pd.DataFrame) -> str:
+    """Where the uncut value lies beside what no preference gives; rows: of all and of each
+    group."""
+    side = phrasing.null_side(dense)
+    if not side:
         return ""
     band = phrasing.span(dense["null_low"], dense["null_high"])
-    if where == "inside":
-        return (
-            f"The uncut model shows no clear preference ({band}), so a cut has little to lower "
-            "here."
-        )
-    return f"Without a preference, chance gives {band}."
+    if side != "inside":
+        return f"Without a preference, chance gives {band}."
+    apart = [
+        words.quoted(row["group"])
+        for row in rows.to_dict("records")
+        if phrasing.null_side(row) not in ("", "inside")
+    ]
+    but = f"; with {phrasing.listing(apart)} it does" if apart else ""
+    return f"Over all, the uncut model shows no clear preference ({band}){but}."
 
 
-def _could(row: Values) -> str:
-    """What could have been found."""
-    if not np.isfinite(row["detectable"]):
+def _could(rows: list[Values]) -> str:
+    """What could have been found in the rows that a sentence may name."""
+    seen = [phrasing.smallest_seen(row, len(rows)) for row in rows]
+    if not (known := [size for size in seen if np.isfinite(size)]):
         return ""
     return (
-        f"Four of five repeats would have found a change of {phrasing.number(row['detectable'])}."
+        "Four of five repeats would have found a change of"
+        f" {phrasing.number(max(known))}{' in each' * (len(rows) > 1)}."
     )
 
 
 def _groups(one: ScoredBenchmark, rows: pd.DataFrame, variant: str) -> str:
-    """Which groups moved, corrected for all groups and variants."""
+    """Which groups clearly moved, where any may be named."""
     mine = rows[
         (rows["variant"] == variant) & (rows["metric"] == one.main.name) & (rows["group"] != "")
     ]
-    tested = mine[mine["delta_q"].notna()]
-    if tested.empty:
+    tested = mine[mine["delta_low"].notna()].to_dict("records")
+    if not tested:
         return ""
-    moved = tested[(tested["delta_q"] < MISSED) & (tested["delta_low"] * tested["delta_high"] > 0)]
-    over = f"of {phrasing.count(len(tested), 'group')} ({one.group}) tested"
-    if moved.empty:
-        least = float(tested["detectable"].max())
-        could = (
-            f"; in each, {phrasing.number(least)} would have been found"
-            if np.isfinite(least)
-            else ""
-        )
-        return f"None {over} moved more than chance would after correction{could}."
-    named = (
-        f"{words.quoted(row['group'])} ({phrasing.signed(row['delta'])})"
-        for row in moved.to_dict("records")
-    )
-    return f"{phrasing.sentence(over)}, these moved more than chance: {phrasing.listing(named)}."
+    moved = [row for way in ("fell", "rose") for row in phrasing.clear(tested, way)]
+    over = f"of {phrasing.count(len(tested), 'group')} ({one.group})"
+    if not moved:
+        return f"None {over} clearly moved. {_could(tested)}"
+    named = (f"{words.quoted(row['group'])} ({phrasing.signed(row['delta'])})" for row in moved)
+    return f"Clearly moved, {over}: {phrasing.listing(named)}."
 
 
 def _others(one: ScoredBenchmark, rows: pd.DataFrame, variant: str) -> str:
     """The benchmark's other numbers, before and after."""
-    whole = rows[rows["group"] == ""].set_index(["metric", "variant"])["value"]
+    whole = rows[rows["group"] == ""].set_index(["metric", "variant"])
     told = [
-        f"{metric.title} {phrasing.number(whole[metric.name, 'dense'])} → "
-        f"{phrasing.number(whole[metric.name, variant])}"
+        f"{metric.title} {phrasing.number(whole.loc[metric.name, 'dense']['value'])} → "
+        f"{phrasing.number(row['value'])} ({phrasing.change(row, few=one.items)})"
         for metric in one.metrics[2:]
+        for row in [whole.loc[metric.name, variant].to_dict()]
     ]
     return phrasing.sentences(told)
 

@@ -222,7 +222,7 @@ def _pair_answer(matrix: pd.DataFrame, rest: pd.DataFrame, kind: str) -> str:
     text = (
         f"{'Most' if len(pairs) > 1 else 'How'} alike: {_quoted(a, b)} ({kind.capitalize()}"
         f" {phrasing.correlation(high)}; {phrasing.correlation(rest.loc[a, b])} without the two"
-        " strongest heads)"
+        " heads furthest out over all axes)"
     )
     if len(pairs) > 1:
         text += (
