@@ -140,7 +140,7 @@ def direction(row: Values, among: int = 1) -> str:
         return "unknown"
     if among > 1:
         low, high = (row["delta"] + _wider(among) * (end - row["delta"]) for end in (low, high))
-    if _finite(p := row.get("delta_p")) and p * among > MISSED:
+    if _finite(p := row.get("delta_p", math.nan)) and p * among > MISSED:
         return "unclear"
     if high < 0:
         return "fell"
