@@ -63,7 +63,7 @@ def gguf_in(place: Path) -> Path | None:
     if any(place.glob("*.safetensors")) or (place / INDEX).exists():
         return None
     files = sorted(one for one in place.iterdir() if one.suffix.lower() == ENDING)
-    if len(files) < 2:
+    if len(files) < 2 or all("-of-" in one.name for one in files):  # pieces: said when it is read
         return files[0] if files else None
     named = ", ".join(one.name for one in files[:6]) + (", …" if len(files) > 6 else "")
     fix = f"Name one of them, such as {files[0]}."
@@ -245,7 +245,8 @@ def _with_tokenizer(file: Gguf, beside: Sequence[Path], target: Path) -> None:
         fix = "Put the model's own tokenizer.json beside it."
         raise refusal(file.path.name, what, fix) from error
     known = dict(enumerate(file.tokens))
-    apart = [word for word, at in tokenizer.get_vocab().items() if known.get(at) != word]
+    vocabulary = sorted(tokenizer.get_vocab().items(), key=lambda entry: entry[1])
+    apart = [word for word, at in vocabulary if known.get(at) != word]
     if apart:
         whose = f"the tokenizer in {file.path.parent}" if beside else "the tokenizer made of it"
         what = (

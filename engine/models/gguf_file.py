@@ -241,7 +241,8 @@ def _faults(found: Gguf) -> list[Fault]:
         faults.append(Fault(where, what, dense))
     layers, tensors = found.own("block_count"), len(found.tensors)
     if not faults and tensors and not (type(layers) is int and 1 <= layers <= tensors):
-        what = f"names {layers!r} layers ({found.architecture}.block_count) in {tensors} tensors."
+        named = "no" if layers is None else repr(layers)
+        what = f"names {named} layers ({found.architecture}.block_count) in {tensors} tensors."
         faults.append(Fault(where, what, AGAIN))
     if not found.tensors and not faults:
         faults.append(Fault(where, "holds no weights.", dense))

@@ -134,13 +134,13 @@ def listing(names: Iterable[object], limit: int = 6) -> str:
 def direction(row: Values, among: int = 1) -> str:
     """ "fell", "rose", "unclear" (the interval of the change includes zero, or exchanging the
     models gives as much in over 5 %) or "unknown" (there is no interval). among: of so many rows
-    any may be named, and in 5 % one is that did not change."""
+    any may be named, and in 5 % one is that did not change: intervals widen."""
     low, high = row.get("delta_low", math.nan), row.get("delta_high", math.nan)
     if not (_finite(low) and _finite(high)):
         return "unknown"
     if among > 1:
         low, high = (row["delta"] + _wider(among) * (end - row["delta"]) for end in (low, high))
-    if _finite(p := row.get("delta_p", math.nan)) and p * among > MISSED:
+    if _finite(p := row.get("delta_p", math.nan)) and p > MISSED:
         return "unclear"
     if high < 0:
         return "fell"

@@ -185,6 +185,7 @@ REFUSED = {
     "names no architecture": {"general.architecture": None},
     "has no vocabulary": {"tokenizer.ggml.tokens": None},
     "names 1000000000 layers": {"llama.block_count": 1_000_000_000},
+    "names no layers": {"llama.block_count": None},
     "by 'yarn' scaling": {"llama.rope.scaling.type": "yarn"},
 }
 
@@ -195,6 +196,14 @@ def test_files_of_other_models_are_refused(said, llama, tmp_path, store):
     (fault,) = refused(inspect_model, tmp_path / "tiny.gguf")
     assert said in fault and "tiny.gguf" in fault
     assert not list(store.rglob("model.safetensors"))
+
+
+def test_a_folder_of_the_pieces_of_one_model_says_that_they_must_be_joined(llama, tmp_path):
+    for piece in (1, 2):
+        name = f"tiny-0000{piece}-of-00002.gguf"
+        write(tmp_path / name, llama, fields={"split.count": 2})
+    (fault,) = refused(inspect_model, tmp_path)
+    assert "is one of 2 files" in fault and "Join them first" in fault
 
 
 def test_tensors_that_are_missing_or_nobody_reads_are_refused(llama, tmp_path):

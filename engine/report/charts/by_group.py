@@ -136,11 +136,12 @@ def _largest(about: ByGroup, table: pd.DataFrame) -> list[str]:
                 f"Largest {way}: {words.quoted(most['group'])}, {about.measure.change(most)}."
             )
     still = table[kinds == "unclear"].to_dict("records")
-    if still:
-        seen = max(phrasing.smallest_seen(row, len(table)) for row in still)
+    seen = max((phrasing.smallest_seen(row, len(table)) for row in still), default=0.0)
+    if seen:  # of a share no change is larger than 1
+        most = seen if about.measure.metric == "perplexity" else min(seen, 1.0)
         found.append(
             "Where none is clear, four of five repeats would have found a change of"
-            f" {about.measure.number(seen)}."
+            f" {about.measure.number(most)}."
         )
     return found
 

@@ -210,6 +210,7 @@ def pooled(run: Run, table: pd.DataFrame) -> pd.DataFrame:
         "high": "max",
         "delta_low": "min",
         "delta_high": "max",
+        "delta_p": "max",
     }
     how |= {"degenerate": "sum"} if "degenerate" in table else {}
     how |= {"arm": "first"} if "arm" in table else {}

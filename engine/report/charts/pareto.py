@@ -339,8 +339,8 @@ def _parted(beats: pd.DataFrame, mine: pd.Series, quality: int, harm: int) -> st
         both &= (theirs < min(sign * mine[low], sign * mine[high])).to_numpy()  # no interval: False
     if both.all():
         return "intervals of both numbers are apart"
-    some = f"{both.sum()} of {len(both)}" if both.any() else "none of them"
-    return f"intervals of both numbers are apart for {some}"
+    some = f"intervals of both numbers are apart for {both.sum()} of {len(both)}"
+    return some if both.any() else "intervals of one number or both overlap"
 
 
 def _names(run: Run, table: pd.DataFrame, most: int = 6) -> str:

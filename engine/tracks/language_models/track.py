@@ -276,7 +276,7 @@ def data(run: Run) -> str:
 
 def label(variant: Values) -> str:
     if arms.is_arm(variant):
-        return arms.label(variant)
+        return f"{arms.label(variant)}{draw(variant)}"
     level = phrasing.percent(variant["sparsity"])
     return f"{words.method_name(variant['method'])}, {level} cut{draw(variant)}"
 
@@ -286,8 +286,8 @@ def mark(variant: Values) -> str:
 
 
 def draw(variant: Values) -> str:
-    """Which of several cuts drawn at random, after the first."""
-    return f", draw {variant['seed']}" if variant["seed"] > 0 else ""
+    """Which cut drawn at random, but for that of seed 0."""
+    return f", draw {variant['seed']:.0f}" if variant["seed"] > 0 else ""
 
 
 def gone(run: Run, variant: Values) -> str:

@@ -462,5 +462,6 @@ def test_a_clear_change_has_an_interval_beside_zero_and_is_more_than_exchanging_
     """The p is against a cut that changes no answer: a share that crosses .5 can be as far from it
     as before. The panel and the verdict on a reading tell the same."""
     row = {"delta": 0.05, "delta_low": low, "delta_high": 0.1, "delta_p": p}
-    assert phrasing.direction(row) == way
+    assert phrasing.direction(row) == way == phrasing.direction(row, 1)
+    assert phrasing.direction({**row, "delta_p": np.nan}) == ("unclear" if low < 0 else "rose")
     assert phrasing.change(row).endswith(said)

@@ -21,6 +21,7 @@ from engine.report.charts.kinds import row_range
 from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.schema import group_or, readable
 from engine.report.tracks import Benchmarks, Changed, Flips, Measure
+from engine.stats.clustered import MISSED
 from engine.store.runs import Run, where
 from engine.tracks.language_models.benchmarks.base import (
     PREFIX,
@@ -166,19 +167,16 @@ def _side(dense: Values, rows: pd.DataFrame) -> str:
     band = phrasing.span(dense["null_low"], dense["null_high"])
     if side != "inside":
         return f"Without a preference, chance gives {band}."
-    apart = [
-        words.quoted(row["group"])
-        for row in rows.to_dict("records")
-        if phrasing.null_side(row) not in ("", "inside")
-    ]
-    but = f"; with {phrasing.listing(apart)} it does" if apart else ""
+    groups = rows[rows["group"] != ""]
+    apart = groups.loc[groups["null_p"] * len(groups) <= MISSED, "group"].map(words.quoted)
+    but = f", but one for {phrasing.listing(apart)}" if len(apart) else ""
     return f"Over all, the uncut model shows no clear preference ({band}){but}."
 
 
 def _could(rows: list[Values]) -> str:
     """What could have been found in the rows that a sentence may name."""
     seen = [phrasing.smallest_seen(row, len(rows)) for row in rows]
-    if not (known := [size for size in seen if np.isfinite(size)]):
+    if not (known := [size for size in seen if size > 0]):
         return ""
     return (
         "Four of five repeats would have found a change of"
