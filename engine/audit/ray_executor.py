@@ -481,7 +481,9 @@ def reach(address: str) -> None:
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")
     how = "Start one: ray start --head, then give its host:port."
-    if not host or not port.isdigit():
+    # Some systems take what is left of a larger number.
+    is_port = port.isdecimal() and len(port) < 6 and int(port) < 65_536
+    if not (host and is_port):
         raise refusal(
             "--ray",
             f"{address!r} is no host:port.",
@@ -490,7 +492,7 @@ def reach(address: str) -> None:
     try:
         with socket.create_connection((host, int(port)), timeout=REACH) as line:
             answers = _is_cluster(line)
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         raise refusal("--ray", f"nothing answers at {address}.", how) from error
     if not answers:
         raise refusal("--ray", f"what listens at {address} is no Ray cluster.", how)

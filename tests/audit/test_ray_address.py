@@ -49,7 +49,7 @@ def _answered(server: socket.socket, answer: bytes) -> bytes:
     "address, said",
     [
         ("127.0.0.1:1", "nothing answers"),
-        ("127.0.0.1:99999", "nothing answers"),
+        ("127.0.0.1:99999", "no host:port"),
         ("nonsense", "no host:port"),
         (5, "no text"),
     ],

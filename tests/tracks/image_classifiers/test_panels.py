@@ -256,17 +256,16 @@ def timed(run: Run, folder, *speedup: float) -> str:
 def test_the_verdict_on_time_never_stands_beside_milliseconds_that_say_the_opposite(run, tmp_path):
     slower = timed(run, tmp_path / "a", 0.70, 0.66, 0.78)
     assert (
-        "makes it slower, 0.70 × (middle half of the timings 0.66 to 0.78)." in slower
+        "makes it slower, 0.70 × (in pairs; middle half 0.66 to 0.78)." in slower
         and "The medians in milliseconds" in slower
     )
     assert "11.7 ms" not in slower and "differ the other way" in slower
     faster = timed(run, tmp_path / "b", 1.1, 1.05, 1.2)
     assert (
-        "makes it faster, 1.10 × (middle half of the timings 1.05 to 1.20)." in faster
+        "makes it faster, 1.10 × (in pairs; middle half 1.05 to 1.20)." in faster
         and "11.7 ms against 11.8 ms." in faster
     )
     unclear = timed(run, tmp_path / "c", 0.99, 0.9, 1.1)
     assert (
-        "with no clear difference in time, 0.99 × (middle half of the timings 0.90 to 1.10)."
-        in unclear
+        "with no clear difference in time, 0.99 × (in pairs; middle half 0.90 to 1.10)." in unclear
     )

@@ -134,7 +134,7 @@ def test_the_panel_answers_from_its_table(grown):
     share = panel.table[
         (panel.table["measure"] == "stereotype likelier") & (panel.table["kind of bias"] == "all")
     ]
-    assert f"{share['value'].iloc[0]:.3g}" in panel.answer and "over" in panel.answer
+    assert f"{share['value'].iloc[0]:.3g}" in panel.answer and "95 % interval" in panel.answer
     assert panel.has_chart and "Blodgett" in panel.caveat and "Benjamini" in panel.caveat
     dense = benchmarks_of(grown).panel(grown, default_choice(grown, variant="dense"), "crows_pairs")
     assert " pairs." in dense.answer and "uncut" in dense.answer

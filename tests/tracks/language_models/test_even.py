@@ -83,7 +83,7 @@ def test_the_constraint_stands_beside_the_free_cut_and_its_price_is_told(run):
     panel = price_of_even(
         run, Choice(method="ppl_only", axis="nationality", level=0.5, reading="group_means")
     )
-    assert len(panel.table) == 3 and "with equal layers 50 % of the heads" in panel.answer
+    assert len(panel.table) == 3 and "with equal layers cuts 50 % of the heads" in panel.answer
 
 
 def test_the_export_has_a_folder_that_plain_transformers_loads(run, tmp_path):

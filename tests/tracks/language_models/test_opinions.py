@@ -103,7 +103,7 @@ def test_a_judge_that_sees_the_opposite_is_said_beside_the_change(audited, store
     assert judges(run, CHOICE).answer == none
     table = run.table("opinions")
     rows = (table["variant"] == variant["variant"]) & (table["metric"] == f"bias:{CHOICE.reading}")
-    table.loc[rows, ["delta", "delta_low", "delta_high"]] = [0.3, 0.2, 0.4]
+    table.loc[rows, ["delta", "delta_low", "delta_high", "delta_p"]] = [0.3, 0.2, 0.4, 0.001]
     result = lookup.bias(run, variant["variant"], CHOICE)
     frame = lambda run, name: table if name == "opinions" else run.table(name)  # noqa: E731
     monkeypatch.setattr("engine.tracks.language_models.panels.judges.lookup.frame", frame)
