@@ -189,8 +189,9 @@ def _reach(table: pd.DataFrame, column: str) -> tuple[float, float]:
 
 def _short(run: Run, row: Values) -> str:
     level = track_of(run).level
-    name, at = lookup.method_label(run, row["method"]), row[level.column]
-    return name if row["method"] == "dense" or at == level.none else f"{name}, {level.say(at)}"
+    name, is_whole = lookup.method_label(run, row["method"]), row[level.column] == level.none
+    is_whole |= row["method"] == "dense"
+    return name if is_whole else f"{name}, {lookup.level_said(run, row)}"
 
 
 def _figure(run: Run, choice: Choice, table: pd.DataFrame, chance: Chance | None) -> go.Figure:
