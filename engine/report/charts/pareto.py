@@ -119,7 +119,8 @@ def _figures(
     inside = table["value_q"].between(*x) & table["value"].between(*y)
     _name_front(run, close, choice, table[inside])
     line = {"color": choice.theme.soft, "width": 1}
-    whole.add_shape(type="rect", x0=x[0], x1=x[1], y0=y[0], y1=y[1], line=line)
+    ends = [10**end if is_log else end for end in close.layout.xaxis.range]
+    whole.add_shape(type="rect", x0=ends[0], x1=ends[1], y0=y[0], y1=y[1], line=line)
     heading(whole, "All variants")
     heading(close, "Zoom")
     for figure in (whole, close):
@@ -172,8 +173,7 @@ def _name_front(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame
     for row, name, height, place in places:
         x, y = math.log10(row["value_q"]) if is_log else row["value_q"], row["value"]
         figure.add_annotation(x=x, y=y, text=name, align="left", ay=height - place + 12, **look)
-    if not is_log:
-        ends = list(figure.layout.xaxis.range or _reach(table, "_q"))
+    if ends := list(figure.layout.xaxis.range or (() if is_log else _reach(table, "_q"))):
         ends[side > 0] += side * ROOM * (ends[1] - ends[0])
         figure.update_xaxes(range=ends)
 
