@@ -4,7 +4,7 @@ interval."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -164,6 +164,17 @@ def smallest_seen(row: Values, among: int) -> float:
     """The smallest change that `direction` would have seen in four of five repeats; NaN without an
     interval."""
     return half_width(row) * (_wider(among) + 0.84 / 1.96)
+
+
+def could(
+    rows: list[Any], among: int, most: float = math.inf, say: Callable[[float], str] | None = None
+) -> str:
+    """What would have been found in any of the rows, without a capital; "" without an interval.
+    most: no change is larger."""
+    seen = [smallest_seen(row, among) for row in rows]
+    if not (known := [min(size, most) for size in seen if size > 0]):
+        return ""
+    return f"four of five repeats would have found a change of {(say or number)(max(known))}"
 
 
 def pace(row: Values, dense: Values | None) -> str:

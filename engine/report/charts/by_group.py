@@ -136,13 +136,10 @@ def _largest(about: ByGroup, table: pd.DataFrame) -> list[str]:
                 f"Largest {way}: {words.quoted(most['group'])}, {about.measure.change(most)}."
             )
     still = table[kinds == "unclear"].to_dict("records")
-    seen = max((phrasing.smallest_seen(row, len(table)) for row in still), default=0.0)
-    if seen:  # of a share no change is larger than 1
-        most = seen if about.measure.metric == "perplexity" else min(seen, 1.0)
-        found.append(
-            "Where none is clear, four of five repeats would have found a change of"
-            f" {about.measure.number(most)}."
-        )
+    # Of a share no change is larger than 1.
+    most = math.inf if about.measure.metric == "perplexity" else 1.0
+    if could := phrasing.could(still, len(table), most, about.measure.number):
+        found.append(f"Where none is clear, {could}.")
     return found
 
 

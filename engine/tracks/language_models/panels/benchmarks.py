@@ -175,13 +175,8 @@ def _side(dense: Values, rows: pd.DataFrame) -> str:
 
 def _could(rows: list[Values]) -> str:
     """What could have been found in the rows that a sentence may name."""
-    seen = [phrasing.smallest_seen(row, len(rows)) for row in rows]
-    if not (known := [size for size in seen if size > 0]):
-        return ""
-    return (
-        "Four of five repeats would have found a change of"
-        f" {phrasing.number(max(known))}{' in each' * (len(rows) > 1)}."
-    )
+    found = phrasing.could(rows, len(rows))
+    return f"{phrasing.sentence(found)}{' in each' * (len(rows) > 1)}." if found else ""
 
 
 def _groups(one: ScoredBenchmark, rows: pd.DataFrame, variant: str) -> str:
