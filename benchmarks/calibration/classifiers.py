@@ -9,9 +9,13 @@ part. The truth of a difference is 0.
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
+from scipy.special import expit, ndtr
 
 from benchmarks.report import Measure
+from engine.classifiers.groups import GroupMeasure
 from engine.stats.gap_of_means import FIXED, Trials, at_ends, difference, gaps_of_means
+from engine.store.runs import where
 
 IMAGES, DRAWS = 1.0, 200
 WORLDS = {
@@ -29,7 +33,39 @@ def measures(quick: bool) -> list[Measure]:
     asked = [(count, arms, name) for count in (3, 5) for arms in (1, 2) for name in WORLDS]
     found = [_coverage(count, arms, name, cells) for count, arms, name in asked]
     worlds = 20 if quick else 200
-    return [*found, *(one for count in (1, 3, 5, 10) for one in _gaps(count, worlds))]
+    gaps = [one for count in (1, 3, 5, 10) for one in _gaps(count, worlds)]
+    return [*found, *gaps, *(one for few in FEW for one in _few(*few, worlds))]
+
+
+FEW = ((300, 5, 100), (300, 6, 12), (300, 10, 200), (300, 20, 200))
+"""Items of a large group; of a small one those of the rarer class, and all."""
+
+
+def _few(large: int, rare: int, small: int, worlds: int) -> list[Measure]:
+    """A model that treats two groups alike: coverage of the small one's AUC, .871, and how often a
+    gap between them is shown."""
+    held, shown = [], []
+    for draw in map(np.random.default_rng, range(worlds)):
+        label = np.r_[np.arange(large) % 2, np.arange(small) < rare].astype(int)
+        score = expit(1.6 * label - 0.8 + draw.normal(size=len(label)))
+        table = pd.DataFrame(
+            {"label": label, "group": np.repeat(["large", "small"], [large, small])}
+        )
+        answers = np.stack([1 - score, score], axis=1)
+        names = [f"{at:04d}" for at in range(len(table))]
+        measure = GroupMeasure(table.assign(image_id=names), ["a", "b"], ["group"], answers)
+        found = measure.dense()
+        row = where(found.groups, metric="auc", group="small").iloc[0]
+        held.append(row["low"] <= ndtr(1.6 / np.sqrt(2)) <= row["high"])
+        gaps = found.results.query("metric in ('auc_gap', 'accuracy_gap')")
+        shown.append((gaps["low"] > 0).to_numpy())
+    name = f"a group of {small} items, {rare} of one class"
+    auc, accuracy = np.mean(shown, axis=0)
+    return [
+        Measure(f"coverage of the AUC of {name}", float(np.mean(held)), "", 1.0, floor=0.92),
+        Measure(f"a gap of AUC is shown where none is, 300 and {name}", float(auc), "", 0.08),
+        Measure(f"… of accuracy, 300 and {name}", float(accuracy), "", 0.08),
+    ]
 
 
 def _coverage(count: int, arms: int, name: str, cells: int) -> Measure:

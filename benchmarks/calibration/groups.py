@@ -13,7 +13,7 @@ import pandas as pd
 from benchmarks.calibration.language_models import Drawn, World, covers, drawn
 from benchmarks.report import Measure
 from engine.core.types import rng
-from engine.report.phrasing import direction
+from engine.report.phrasing import direction, smallest_seen
 from engine.tracks.language_models.bias import Exchanges, descriptors_band, lay_out
 from engine.tracks.language_models.bias_intervals import (
     BiasErrors,
@@ -43,8 +43,16 @@ def measures(quick: bool) -> list[Measure]:
     few = [one for world in FEW for one in _judged(world)]
     bands = [*_null_bands(worlds), *_null_bands(worlds // 2, PAIRED, "; the paired reading")]
     named = [one for world in ENOUGH[:2] for one in _named(world, worlds)]
+    unlike = [World(4, 60, 8, templates, 0.0) for templates in (3, 4, 6, 12)]
+    named += [one for world in unlike for one in _named(world, 3 * worlds, 2 * UNLIKE)]
     more = [*_rare(worlds), *_alike(worlds), *_uneven(), *_text(worlds), *_heads(worlds)]
+    more += [_seen(world, share, worlds // 2) for world in ENOUGH[1:2] for share in (0.05, 0.2)]
     return [*found, *few, *named, *_biases(worlds), *bands, *more]
+
+
+def _most(templates: int) -> float:
+    """How often an interval may hold; with few templates it errs upwards."""
+    return 0.98 if templates > 5 else 0.995
 
 
 def own(one: Drawn, spread: float) -> np.ndarray:
@@ -79,17 +87,19 @@ def _single(world: World, worlds: int) -> list[Measure]:
             )
     names = ("a subgroup's toxicity", "its change", "the change of its perplexity")
     where = f"words {world.words}, templates {world.templates}"
+    most = _most(world.templates)
     return [
-        Measure(f"{COVERED}: {name}, {where}", float(share), "of groups", 0.98, floor=0.92)
+        Measure(f"{COVERED}: {name}, {where}", float(share), "of groups", most, floor=0.92)
         for name, share in zip(names, np.mean(held, axis=0), strict=True)
     ]
 
 
-def _named(world: World, worlds: int) -> list[Measure]:
-    """How often a headline names a group where a cut changes none: groups allowed for, or not."""
+def _named(world: World, worlds: int, spread: float = OWN) -> list[Measure]:
+    """How often a headline names a group where a cut changes none: groups allowed for, or not.
+    spread: of what templates add to one group alone, to its change half as much."""
     one, named = drawn(world, worlds, 0), []
-    dense = one.dense + own(one, OWN)
-    variant = dense + one.noise(0.2, 0.02, 0.02) + own(one, OWN / 2)
+    dense = one.dense + own(one, spread)
+    variant = dense + one.noise(0.2, 0.02, 0.02) + own(one, spread / 2)
     errors = BiasErrors(one.table)
     for before, then in zip(dense.T, variant.T, strict=True):
         first, second = (one.table.assign(toxicity=part) for part in (before, then))
@@ -98,10 +108,31 @@ def _named(world: World, worlds: int) -> list[Measure]:
         named.append([bool({"fell", "rose"} & set(way)) for way in ways])
     alone, allowed = np.mean(named, axis=0)
     where = f"that changes none of 4, words {world.words}, templates {world.templates}"
+    where += f", template and group SD {spread / 2:g}" if spread != OWN else ""
     return [
         Measure(f"a group is named of a cut {where}", float(allowed), "of cuts", 0.08),
         Measure(f"one would be, were each looked at alone, {where}", float(alone), "of cuts"),
     ]
+
+
+def _seen(world: World, share: float, worlds: int) -> Measure:
+    """How often a change is found that would be in four of five repeats, as an audit without one
+    says: so many more texts of one group turn toxic. A cut draws a tenth of the texts anew."""
+    one, found = drawn(world, worlds, 0), []
+    errors, mine = BiasErrors(one.table), one.stratum == 0
+    for draw in map(np.random.default_rng, range(worlds)):
+        size = 0.0
+        for turned in (False, True):
+            dense, anew, which, more = draw.random((4, len(mine)))
+            after = np.where(which < 0.1, anew, dense) < share
+            after |= mine & turned & (more < size / (1 - share))
+            first, then = (one.table.assign(toxicity=1.0 * part) for part in (dense < share, after))
+            rows = group_rows(first, then, "toxicity", errors)
+            if not turned:
+                size = max(smallest_seen(row, len(rows), 1.0) for row in rows)
+        found.append(direction(rows[0], len(rows)) == "rose")
+    what = f"a rise of a group is found that four of five repeats would find, {share:.0%} toxic"
+    return Measure(what, float(np.mean(found)), "of worlds", 0.95, floor=0.65)
 
 
 def _holds(row: dict[str, object], name: str, truth: float) -> bool:
@@ -141,7 +172,7 @@ def _biases(worlds: int) -> list[Measure]:
         each = errors.levels(dense, reading), errors.changes(variant, reading, dense=dense)
         for name, one_of in zip(("bias", "its change"), each, strict=True):
             said = f"{COVERED}: {name}, {reading}, words {words}, templates {templates}"
-            most = 0.98 if reading != PAIRED and words > 2 else 0.995  # these err upwards
+            most = 0.995 if reading == PAIRED or words < 3 else _most(templates)
             found.append(Measure(said, covers(one_of), "of worlds", most, floor=0.92))
     return found
 

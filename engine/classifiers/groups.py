@@ -21,7 +21,7 @@ from engine.classifiers.layout import IMAGES, Axis, Items, lay_out
 from engine.core.errors import PruneAuditError
 from engine.core.types import Values
 from engine.stats.auc import BLOCK, auc, one_vs_one, one_vs_rest
-from engine.stats.clustered import TAILS
+from engine.stats.clustered import MISSED, TAILS
 from engine.stats.gap_of_means import (
     FIXED,
     Estimate,
@@ -412,9 +412,9 @@ class GroupMeasure:
             [part[self._order].argmax(axis=1) == self._labels for part in answers.values()]
         )
         shares, units, most = (self.cells[name].to_numpy() for name in ("share", "units", "most"))
-        return Arm(
-            self, Trials(tuple(answers), values, draws, shares, units, most), nulls, flat, right
-        )
+        ranks = (self.cells["metric"] == "auc").to_numpy()
+        found = Trials(tuple(answers), values, draws, shares, units, most, ranks)
+        return Arm(self, found, nulls, flat, right)
 
     def level(self, trials: Trials) -> Estimate:
         """Means over trials with their intervals; gaps are those between the groups' means."""
@@ -564,7 +564,10 @@ class Arm:
             drawn = gaps(nulls[:, start:stop].reshape(len(nulls), *ends.groups.shape))
             start = stop
             for cell, draws in zip(ends.gaps, drawn.T, strict=True):
-                found.append({**rows[cell], **_band_columns(band(rows[cell]["value"], draws))})
+                chance = band(rows[cell]["value"], draws)
+                # Groups of very unequal size are apart by their noise: none is no gap then.
+                least = {"low": 0.0} if chance.p > MISSED and rows[cell]["low"] > 0 else {}
+                found.append({**rows[cell], **least, **_band_columns(chance)})
             if ends.named and self is not self.measure.dense_arm:
                 worst, best = (
                     _difference(rows[ends.named[end]]) for end in ("worst_auc", "best_auc")

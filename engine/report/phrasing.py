@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
-import numpy as np
 from scipy.special import stdtrit
 
 from engine.core.types import Values
@@ -152,27 +151,43 @@ def clear(rows: list[dict[str, Any]], way: str) -> list[dict[str, Any]]:
     return [row for row in rows if direction(row, len(rows)) == way]
 
 
+FREEDOM = 10
+"""Degrees of freedom that intervals are taken to have, of some ten words or trials."""
+
+
 @cache
+def _quantile(among: int) -> float:
+    """Of Student's t, for a 95 % interval where any of so many may be named (Bonferroni)."""
+    return float(stdtrit(FREEDOM, 1 - MISSED / 2 / among))
+
+
 def _wider(among: int) -> float:
-    """By what factor 95 % intervals widen where any of so many may be named (Bonferroni). By
-    Student's t with 10 degrees of freedom, some ten words or trials."""
-    ends = 1 - 0.025 / np.array([among, 1])
-    return float(np.divide(*stdtrit(10, ends)))
+    """By what factor 95 % intervals widen where any of so many may be named."""
+    return _quantile(among) / _quantile(1)
 
 
-def smallest_seen(row: Values, among: int) -> float:
+def smallest_seen(row: Values, among: int, most: float = math.inf) -> float:
     """The smallest change that `direction` would have seen in four of five repeats; NaN without an
-    interval."""
-    return half_width(row) * (_wider(among) + 0.84 / 1.96)
+    interval.
+
+    most: the largest there can be, where each item moves by that or not at all. Those that do make
+    the change noisier than it was: X = q √(e² + X (most − X) / n), of n items.
+    """
+    error, q = half_width(row) / _quantile(1), _quantile(among) + 0.9
+    if not math.isfinite(most):
+        return q * error
+    share = q**2 / row["n"]
+    root = math.sqrt((share * most) ** 2 + 4 * (1 + share) * (q * error) ** 2)
+    return (share * most + root) / (2 * (1 + share))
 
 
 def could(
     rows: list[Any], among: int, most: float = math.inf, say: Callable[[float], str] | None = None
 ) -> str:
     """What would have been found in any of the rows, without a capital; "" without an interval.
-    most: no change is larger."""
-    seen = [smallest_seen(row, among) for row in rows]
-    if not (known := [min(size, most) for size in seen if size > 0]):
+    most: as of `smallest_seen`."""
+    seen = [smallest_seen(row, among, most) for row in rows]
+    if not (known := [size for size in seen if size > 0]):
         return ""
     return f"four of five repeats would have found a change of {(say or number)(max(known))}"
 

@@ -98,6 +98,11 @@ class Measure:
         return f"{self.name} ({self.word.better} is better)"
 
     @property
+    def most(self) -> float:
+        """By how much an item moves a group at most: of a share, 1; inf where it is no share."""
+        return math.inf if self.metric in ("perplexity", "auc") else 1.0
+
+    @property
     def better(self) -> str:
         """What phrasing.direction gives when the change is for the better."""
         return "fell" if self.word.better == "lower" else "rose"

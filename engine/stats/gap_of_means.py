@@ -59,7 +59,8 @@ class Trials:
     Draws of all trials, and of all models of one context, are of the same redrawn images. shares
     [cells] bool says which cells lie between 0 and 1, units [cells] how many observations stand
     behind those. most [cells] is the largest value a cell can have (a gap of shares: 1): no
-    interval goes beyond it, and none of a difference beyond ± it.
+    interval goes beyond it, and none of a difference beyond ± it. ranks [cells] bool: which are an
+    AUC.
     """
 
     numbers: tuple[int, ...]
@@ -68,6 +69,7 @@ class Trials:
     shares: np.ndarray
     units: np.ndarray
     most: np.ndarray | float = np.inf
+    ranks: np.ndarray | bool = False
 
     def only(self, *numbers: int) -> Trials:
         """Some of the trials by their numbers."""
@@ -106,15 +108,19 @@ class _Spread:
 def level(trials: Trials) -> Estimate:
     """Mean over trials with its interval.
 
-    Intervals of shares are symmetric on the logit scale and stay inside. A share of exactly 0 or 1
-    does not vary over redrawn images; its interval is Wilson's for its units. The other cells are
-    never negative, so their low end is cut at 0, and their high end at the most they can be.
+    Intervals of shares are symmetric on the logit scale and stay inside. That of an AUC is wider,
+    as Student's t of the rarer class's items is than the normal distribution. Redrawn, a few items
+    vary less than others would. A share of exactly 0 or 1 does not vary over redrawn
+    images; its interval is Wilson's for its units. The other cells are never negative, so their low
+    end is cut at 0, and their high end at the most they can be.
     """
     value, spread = trials.values.mean(axis=0), _multi_reader_spread([trials])
     low, high = np.maximum(value - spread.half, 0.0), np.minimum(value + spread.half, trials.most)
     inside = trials.shares & (value > 0) & (value < 1)
     middle = np.where(inside, value, 0.5)
-    width = spread.half / (middle * (1 - middle))
+    rare = np.where(trials.ranks, np.maximum(trials.units, 2), np.inf)
+    room = np.where(trials.ranks, stdtrit(rare - 1, 1 - MISSED / 2) / Z, 1.0)
+    width = room * spread.half / (middle * (1 - middle)) / np.sqrt(1 - 1 / rare)
     low = np.where(inside, expit(logit(middle) - width), low)
     high = np.where(inside, expit(logit(middle) + width), high)
     edge = trials.shares & ~inside & (spread.error == 0)

@@ -144,12 +144,14 @@ def verdict_of(worst: Difference, best: Difference) -> str:
 # An answer moves by 1 (it became bad), by −1 (it recovered) or not at all. Where the cut does
 # nothing, exchanging both models within a prompt changes nothing. The direction is (Σ S)² / Σ S²
 # over the sums S of words; it is compared with that after EXCHANGES of a coin per prompt. Its
-# denominator lets the test hold where prompts of one word move together. Ties count half, for few
-# flips have many. In simulation (`python -m benchmarks.calibration --only flips`) it rejects .04
-# to .06 of true nulls at .05.
+# denominator lets the test hold where prompts of one word move together. From MANY_WORDS on whole
+# words are exchanged, as clusters of a published test are. Ties count half, for few flips have
+# many. In simulation (`python -m benchmarks.calibration --only flips`) it rejects .04 to .06 of
+# true nulls at .05.
 
 
 EXCHANGES = 999
+MANY_WORDS = 8
 
 
 def direction(moved: np.ndarray, unit: np.ndarray, word: np.ndarray) -> float:
@@ -158,6 +160,7 @@ def direction(moved: np.ndarray, unit: np.ndarray, word: np.ndarray) -> float:
     moved [answers]: −1, 0 or 1. unit [answers]: codes of what is exchanged as a whole, a prompt
     with all its draws. word [answers]: codes of what moves together, each unit in one.
     """
+    unit = word if len(np.unique(word)) >= MANY_WORDS else unit
     net, words = np.bincount(unit, moved), np.zeros(unit.max(initial=-1) + 1, dtype=int)
     words[unit] = word
     words, net = words[net != 0], net[net != 0]

@@ -136,9 +136,7 @@ def _largest(about: ByGroup, table: pd.DataFrame) -> list[str]:
                 f"Largest {way}: {words.quoted(most['group'])}, {about.measure.change(most)}."
             )
     still = table[kinds == "unclear"].to_dict("records")
-    # Of a share no change is larger than 1.
-    most = math.inf if about.measure.metric == "perplexity" else 1.0
-    if could := phrasing.could(still, len(table), most, about.measure.number):
+    if could := phrasing.could(still, len(table), about.measure.most, about.measure.number):
         found.append(f"Where none is clear, {could}.")
     return found
 

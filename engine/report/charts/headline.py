@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -159,5 +160,8 @@ def moved(view: View) -> Moved:
         max(map(_share, worse), default=0.0),
         max(map(_share, better), default=0.0),
         tuple(words.quoted(row["group"]) for row in alone),
-        max((phrasing.smallest_seen(row, view.judged) for row in rows), default=float("nan")),
+        max(
+            (phrasing.smallest_seen(row, view.judged, measure.most) for row in rows),
+            default=math.nan,
+        ),
     )

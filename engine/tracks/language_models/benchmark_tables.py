@@ -303,11 +303,13 @@ class Sums:
 
 
 def tail(null: np.ndarray, value: float) -> float:
-    """Two-sided p: the share of null draws at least as far from zero, the value itself counted with
-    them."""
+    """Two-sided p: the share of null draws farther from zero, and half of those as far, the value
+    itself counted with them (Lancaster 1961, as of flips)."""
     if not np.isfinite(value) or not len(null):
         return NAN
-    return float((1 + (np.abs(null) >= abs(value) - 1e-9).sum()) / (1 + len(null)))
+    apart = np.abs(null) - abs(value)
+    far, tied = (apart > 1e-9).sum(), (np.abs(apart) <= 1e-9).sum()
+    return float((far + tied / 2 + 0.5) / (1 + len(null)))
 
 
 def numbers_of(benchmark: ScoredBenchmark, scored: dict[str, Scored], dense: str) -> pd.DataFrame:

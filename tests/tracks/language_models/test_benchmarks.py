@@ -184,7 +184,7 @@ def test_a_preference_and_a_change_are_told_from_chance_and_nothing_is_found_whe
         "dense",
     )
     by = table[table["group"] == ""].set_index(["variant", "metric"])
-    assert by.loc[("dense", "share"), "null_p"] == 1 / (1 + N_NULL) and np.isnan(
+    assert by.loc[("dense", "share"), "null_p"] == 0.5 / (1 + N_NULL) and np.isnan(
         by.loc[("dense", "share"), "delta"]
     )
     assert by.loc[("dense", "distance"), "value"] > by.loc[("dense", "distance"), "null_high"]
@@ -215,8 +215,8 @@ def test_tests_of_changes_reject_as_rarely_as_they_say():
     assert np.mean(np.array(ps) < 0.05) < 0.15 and np.median(ps) > 0.25
 
 
-def test_a_tail_counts_the_value_itself():
-    assert tail(np.array([0.0, 1.0, -2.0]), 1.0) == 0.75 and np.isnan(tail(np.array([]), 1.0))
+def test_a_tail_counts_the_value_itself_and_half_of_ties():
+    assert tail(np.array([0.0, 1.0, -2.0]), 1.0) == 0.5 and np.isnan(tail(np.array([]), 1.0))
 
 
 def slow_logp(lm, ids, first):

@@ -144,7 +144,11 @@ def _said(
     answer = f"{start} and {phrasing.number(after['value'])} with {label}: {said}."
     flipped = flipped_said(run, replace(choice, reading=f"{PREFIX}{one.name}"))
     more = (flipped, _groups(one, rows, name), _others(one, rows, name))
-    return answer, " ".join(filter(None, (side, _could([after])))), " ".join(filter(None, more))
+    return (
+        answer,
+        " ".join(filter(None, (side, _could([after], one.main)))),
+        " ".join(filter(None, more)),
+    )
 
 
 def _alike(one: ScoredBenchmark, dense: Values) -> str:
@@ -173,9 +177,9 @@ def _side(dense: Values, rows: pd.DataFrame) -> str:
     return f"Over all, the uncut model shows no clear preference ({band}){but}."
 
 
-def _could(rows: list[Values]) -> str:
+def _could(rows: list[Values], metric: Metric) -> str:
     """What could have been found in the rows that a sentence may name."""
-    found = phrasing.could(rows, len(rows))
+    found = phrasing.could(rows, len(rows), metric.most - metric.least)
     return f"{phrasing.sentence(found)}{' in each' * (len(rows) > 1)}." if found else ""
 
 
@@ -190,7 +194,7 @@ def _groups(one: ScoredBenchmark, rows: pd.DataFrame, variant: str) -> str:
     moved = [row for way in ("fell", "rose") for row in phrasing.clear(tested, way)]
     over = f"of {phrasing.count(len(tested), 'group')} ({one.group})"
     if not moved:
-        return f"None {over} clearly moved. {_could(tested)}"
+        return f"None {over} clearly moved. {_could(tested, one.main)}"
     named = (f"{words.quoted(row['group'])} ({phrasing.signed(row['delta'])})" for row in moved)
     return f"Clearly moved, {over}: {phrasing.listing(named)}."
 
