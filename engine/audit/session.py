@@ -34,8 +34,7 @@ from engine.core.errors import Fault, RequestError, StoreError, refusal, unknown
 from engine.core.files import PROJECT, json_able
 from engine.core.types import Event, Hooks, Values, digest_of
 from engine.store.runs import Run, Store, damaged_tables, id_of, run_in, write_addition
-from engine.store.sealed import DamagedError, read_document, write_document
-from engine.store.shards import Used, noted
+from engine.store.sealed import DamagedError, Used, noted, read_document, write_document
 
 # Where a result comes from: versions of packages, the machine, the source files that compute.
 

@@ -33,8 +33,7 @@ from engine.core.files import (
     sha256_of,
 )
 from engine.core.types import Values, digest_of
-from engine.store.sealed import DamagedError, read_document, write_document
-from engine.store.shards import PartialFit, Shards
+from engine.store.sealed import DamagedError, PartialFit, Shards, read_document, write_document
 
 # Tables as files, with what tells later that they are as they were written.
 

@@ -15,7 +15,7 @@ from tests.places import ROOT
 
 STATED = (
     "engine.audit.tracks",
-    "engine.store.shards",
+    "engine.store.sealed",
     "engine.surgery.heads.replay",
     "engine.surgery.record",
     "engine.training.recipe",

@@ -9,8 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from engine.audit.tracks import tracks
-from engine.report.charts.by_group import pairs
-from engine.report.charts.thumbnail import MOST, thumbnail
+from engine.report.charts.by_group import MOST, pairs, thumbnail
 from engine.report.contents import default_choice
 from engine.report.tracks import track_of
 from tests.made_up import kept, make
@@ -36,7 +35,7 @@ def test_a_row_has_a_mark_before_and_one_after(track, tmp_path, monkeypatch):
     )
     assert len(list(uncut.iter(CIRCLE))) == rows
     monkeypatch.setattr(
-        "engine.report.charts.thumbnail.pairs", lambda *_, **__: table.assign(group=HOSTILE)
+        "engine.report.charts.by_group.pairs", lambda *_, **__: table.assign(group=HOSTILE)
     )
     said = thumbnail(run, choice)
     assert "<b>" not in said and "\u202e" not in said and ElementTree.fromstring(said) is not None

@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import t
 
 from engine.core import words
-from engine.report import in_words, story
+from engine.report import phrasing, story
 from engine.report.charts import lookup
 from engine.report.contents import default_choice
 from engine.report.tracks import track_of
@@ -166,7 +166,7 @@ def _told(run, choice, variant, said) -> Iterator[tuple[str, int, bool]]:
                 if counted := re.search(r"(\w+) of \w+ groups", of_groups):  # too many to name
                     known = {name for name, at, _ in _expected(run, choice, variant) if at == way}
                     named = sorted(known & {f"{group.name} {name}" for name in every})
-                    assert in_words.counted(len(named)) == counted[1]
+                    assert phrasing.counted(len(named)) == counted[1]
                 for name in named:
                     yield name, way, way == group.sign
                 for measure in filter(None, (reading.harm, reading.mean, reading.quality)):
@@ -186,7 +186,7 @@ def test_the_first_sentence_names_every_clear_change_and_nothing_unclear(run_id)
         assert set(told) == true, (choice, said)
         harms = [is_harm for _, _, is_harm in told]
         assert harms == sorted(harms, reverse=True), (choice, said)
-        assert in_words.length(said) <= 25, said
+        assert phrasing.length(said) <= 25, said
 
 
 @pytest.mark.parametrize("run_id", RUNS)
@@ -200,7 +200,7 @@ def test_every_reported_cut_is_advised_on_and_none_is_taken_without_its_harms(ru
         choice, first = default_choice(run, variant=name), found[name]["said"].partition(". ")[0]
         harms = [one for one in _expected(run, choice, name) if one[2]]
         told = [*_told(run, choice, name, first.rpartition(", but ")[0])]
-        assert set(told) == set(harms) and in_words.length(first) <= 25, first
+        assert set(told) == set(harms) and phrasing.length(first) <= 25, first
 
 
 @pytest.mark.parametrize("run_id", RUNS)
@@ -292,8 +292,8 @@ def test_harms_to_groups_that_the_first_sentence_cannot_hold_come_next(run_id, w
                 if row["metric"] == metric and _way(row, len(mine)) == way
             ]
             found = verdict(run, choice)
-            assert not harmed or in_words.names(harmed) in found.whole, (choice, found.whole)
+            assert not harmed or phrasing.names(harmed) in found.whole, (choice, found.whole)
             if harmed and found.advice.answer == TAKE:
-                assert in_words.names(harmed) in found.advice.said.partition(" Ruled out")[0]
+                assert phrasing.names(harmed) in found.advice.said.partition(" Ruled out")[0]
             told += bool(harmed)
     assert told
