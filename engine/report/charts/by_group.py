@@ -21,7 +21,7 @@ from engine.report.charts.kinds import add_series, dots, row_names, silent
 from engine.report.charts.lookup import View
 from engine.report.charts.panel import FONT, Choice, Panel, blank, nothing, plain, wrapped
 from engine.report.schema import WIDE, readable
-from engine.report.tracks import Measure, track_of
+from engine.report.tracks import Measure, nothing_said, track_of
 from engine.store.runs import Run
 
 LONGEST = 24
@@ -33,10 +33,6 @@ COLUMNS = (
 ALONE = "Intervals are of one group each; a clear change allows for all judged groups."
 Moved = Callable[[str, bool], str]
 """(subgroups, are there several) -> the start of a sentence about subgroups that moved one way."""
-
-
-def _nothing(*_: object) -> str:
-    return ""
 
 
 @dataclass(frozen=True)
@@ -52,8 +48,8 @@ class ByGroup:
     key: str = ""
     question: str = ""
     absent: str = ""
-    fell: Moved = _nothing
-    rose: Moved = _nothing
+    fell: Moved = nothing_said
+    rose: Moved = nothing_said
     items: str = ""
     """What n counts, where that is something else than the track's items."""
 
