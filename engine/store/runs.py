@@ -57,10 +57,6 @@ class Pieces:
     def __len__(self) -> int:
         return self.rows
 
-    def frame(self) -> pd.DataFrame:
-        """All of it at once."""
-        return pd.concat(list(self.each()), ignore_index=True)
-
 
 def write_tables(folder: Path, tables: Mapping[str, pd.DataFrame | Pieces]) -> Values:
     """Each table by its name as parquet, without its index; the number of rows and the hash of

@@ -142,22 +142,18 @@ def noted() -> Iterator[Used]:
 
 
 class Shards:
-    """Content-addressed tables below one folder. `None` as folder keeps nothing (for tests and
-    one-off use)."""
+    """Content-addressed tables below one folder."""
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._sound: set[str] = set()
 
     def path(self, key: str) -> Path:
-        assert self.folder is not None
         return self.folder / key[:2] / f"{key}.shard"
 
     def get(self, key: str) -> pd.DataFrame | None:
         """The finished table with the columns it was put with, or None. A damaged file counts as
         not finished."""
-        if self.folder is None:
-            return None
         try:
             body, digest = read_bytes(self.path(key), key)
             table = _table(body)
@@ -179,10 +175,9 @@ class Shards:
 
     def put(self, key: str, table: pd.DataFrame) -> None:
         """Keep a finished table under its key, any columns, without its index."""
-        if self.folder is not None:
-            body = table.to_parquet(None, compression="zstd", index=False)
-            _note(key, write_bytes(self.path(key), key, body))
-            self._sound.add(key)
+        body = table.to_parquet(None, compression="zstd", index=False)
+        _note(key, write_bytes(self.path(key), key, body))
+        self._sound.add(key)
 
     def hash_of(self, key: str) -> str | None:
         """The SHA-256 of a finished shard, None where there is none. DamagedError for a damaged

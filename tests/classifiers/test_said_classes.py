@@ -1,8 +1,10 @@
-"""Which output is which class where names are numbers with signs, differ in little, hold commas, or
-are transformers' own. Labels must come out in the order of the outputs, and each class once."""
+"""Which output is which class, by name or as somebody said, where names are numbers with signs,
+differ in little, hold commas, or are transformers' own. Labels must come out in the order of
+the outputs, and each class once."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -10,19 +12,20 @@ import pytest
 
 from engine.audit.command_line import names_in
 from engine.classifiers.layout import Outputs, in_order_of
+from engine.cli import main
 from engine.core.errors import RequestError
 from engine.data.texts.load import load_texts
 from engine.models.config_file import said_outputs
 
 
-def texts_of(*classes: str):
+def texts_of(*classes):
     """Texts whose labels are 0, 1, 0, 1, … of these classes."""
     some = load_texts("remarks")
     table = some.table.head(6).assign(label=np.arange(6, dtype=np.int64) % len(classes))
     return replace(some, table=table, classes=classes)
 
 
-def named(texts) -> list[str]:
+def named(texts):
     """The class of each text by name."""
     return [texts.classes[at] for at in texts.table["label"]]
 
@@ -84,3 +87,34 @@ def test_transformers_own_names_in_another_order_are_names():
     assert found.classes == ("LABEL_1", "LABEL_0") and named(found) == named(texts)
     said, _ = said_outputs({"id2label": {"0": "LABEL_0", "1": "LABEL_1"}}, "it")
     assert said.names == () and said.count == 2
+
+
+def evaluated(capsys, *words):
+    code = main(["evaluate", *words, "--device", "cpu", "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def accuracy(found):
+    return next(
+        row["value"] for row in found["results"] if row["metric"] == "accuracy" and not row["axis"]
+    )
+
+
+def test_names_differ_by_case_blanks_and_hyphens_only():
+    texts = load_texts("remarks")
+    same = in_order_of(
+        texts, Outputs("m", tuple(name.upper() for name in texts.classes), len(texts.classes))
+    )
+    assert same is texts
+    turned = in_order_of(
+        texts, Outputs("m", tuple(name.upper() for name in texts.classes[::-1]), len(texts.classes))
+    )
+    assert turned.classes == texts.classes[::-1] and turned.digest != texts.digest
+    assert [turned.classes[one] for one in turned.table["label"]] == [
+        texts.classes[one] for one in texts.table["label"]
+    ]
+
+
+def test_another_number_of_outputs_is_refused():
+    with pytest.raises(RequestError, match="m has 3 outputs, remarks has 2 classes"):
+        in_order_of(load_texts("remarks"), Outputs("m", (), 3))

@@ -10,7 +10,7 @@ from engine.cli import main
 from engine.resident.client import ask
 
 
-def told(capsys, *words: str) -> dict:
+def told(capsys, *words):
     assert main(["engine", *words, "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
