@@ -14,7 +14,7 @@ from engine.core import words
 from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.classifier_lookup import CLASS_AXIS, repeats, trials_said
+from engine.report.charts.lookup import CLASS_AXIS, repeats, trials_said
 from engine.report.charts.panel import Choice
 from engine.report.tracks import Evidence, Flags, Measure, Reading, Readings, Telling, track_of
 from engine.store.runs import Run, where

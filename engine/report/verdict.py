@@ -22,11 +22,10 @@ from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.by_group import end_named
-from engine.report.charts.classifier_lookup import repeats
 from engine.report.charts.cost import cost_said, savings
 from engine.report.charts.flips import flipped_said
 from engine.report.charts.headline import Change, Moved, changes, ends_said, kind_of, moved
-from engine.report.charts.lookup import View, views
+from engine.report.charts.lookup import View, repeats, views
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_choice
 from engine.report.tracks import Measure

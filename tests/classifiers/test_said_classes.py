@@ -4,7 +4,6 @@ the outputs, and each class once."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 
 from engine.audit.command_line import names_in
 from engine.classifiers.layout import Outputs, in_order_of
-from engine.cli import main
 from engine.core.errors import RequestError
 from engine.data.texts.load import load_texts
 from engine.models.config_file import said_outputs
@@ -89,30 +87,13 @@ def test_transformers_own_names_in_another_order_are_names():
     assert said.names == () and said.count == 2
 
 
-def evaluated(capsys, *words):
-    code = main(["evaluate", *words, "--device", "cpu", "--json"])
-    return code, json.loads(capsys.readouterr().out)
-
-
-def accuracy(found):
-    return next(
-        row["value"] for row in found["results"] if row["metric"] == "accuracy" and not row["axis"]
-    )
-
-
 def test_names_differ_by_case_blanks_and_hyphens_only():
     texts = load_texts("remarks")
-    same = in_order_of(
-        texts, Outputs("m", tuple(name.upper() for name in texts.classes), len(texts.classes))
-    )
-    assert same is texts
-    turned = in_order_of(
-        texts, Outputs("m", tuple(name.upper() for name in texts.classes[::-1]), len(texts.classes))
-    )
+    names = tuple(map(str.upper, texts.classes))
+    assert in_order_of(texts, Outputs("m", names, len(names))) is texts
+    turned = in_order_of(texts, Outputs("m", names[::-1], len(names)))
     assert turned.classes == texts.classes[::-1] and turned.digest != texts.digest
-    assert [turned.classes[one] for one in turned.table["label"]] == [
-        texts.classes[one] for one in texts.table["label"]
-    ]
+    assert named(turned) == named(texts)
 
 
 def test_another_number_of_outputs_is_refused():

@@ -11,7 +11,6 @@ import pytest
 from engine.audit import tracks as declared
 from engine.audit.fields import fields_of, option_fields
 from engine.cli import audit, main, parser
-from engine.core.errors import RequestError
 
 SHARED = {"ask", "evaluate", "scores"}
 
@@ -90,13 +89,6 @@ def test_words_that_no_track_claims_are_the_first_ones(without):
     assert (
         audit.track_of_words(parser().parse_args([word, "--model", "some-model"])).name == others[0]
     )
-
-
-def test_a_job_that_is_not_there_cannot_be_gone_on_with(tmp_path):
-    for word in {entry.word for entry in declared.tracks().values()}:
-        args = parser().parse_args([word, "--resume", "job-0", "--store", str(tmp_path)])
-        with pytest.raises(RequestError, match="is not in the store"):
-            audit.request_of_words(args)
 
 
 @pytest.mark.parametrize("track", declared.tracks())

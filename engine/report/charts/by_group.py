@@ -15,10 +15,9 @@ from engine.core.text import visible
 from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.classifier_lookup import axis_note
 from engine.report.charts.headline import ends_said
 from engine.report.charts.kinds import add_series, dots, row_names, silent
-from engine.report.charts.lookup import View
+from engine.report.charts.lookup import View, axis_note
 from engine.report.charts.panel import FONT, Choice, Panel, blank, nothing, plain, wrapped
 from engine.report.schema import WIDE, readable
 from engine.report.tracks import Measure, nothing_said, track_of

@@ -13,9 +13,9 @@ from engine.core import words
 from engine.core.types import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.classifier_lookup import trials_said
 from engine.report.charts.heat_map import bar_above, cells
 from engine.report.charts.kinds import HOVER, ON_STRONG, bars, silent
+from engine.report.charts.lookup import trials_said
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.report.schema import readable, title_of
 from engine.report.tracks import Level, track_of

@@ -43,14 +43,10 @@ def what_was_cut(run: Run, choice: Choice) -> Panel:
 def share_cut(run: Run, variant: Values) -> tuple[np.ndarray, int]:
     """How often each head of a variant is cut, 0 to 1 [units], and by how many models of it; its
     trained repeats where it has some, else itself."""
-    table, total = lookup.frame(run, "variants"), run.n_units
-    mine = [variant]
-    if "pooled" in table:
-        behind = table[(table["pooled"] == variant["variant"]) & (table["seed"] >= 0)]
-        mine = behind.to_dict("records") or mine
-    cut = np.zeros((len(mine), total))
+    mine = lookup.trials_behind(run, variant).to_dict("records") or [variant]
+    cut = np.zeros((len(mine), run.n_units))
     for place, row in enumerate(mine):
-        cut[place, lookup.cut_units(dict(row))] = 1.0
+        cut[place, lookup.cut_units(row)] = 1.0
     return cut.mean(axis=0), len(mine)
 
 

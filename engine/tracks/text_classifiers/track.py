@@ -22,7 +22,7 @@ from engine.report.charts import (
     metric_curve,
     pareto,
 )
-from engine.report.charts.classifier_lookup import repeats
+from engine.report.charts.lookup import repeats
 from engine.report.charts.panel import Choice, Panel
 from engine.report.classifier_track import (
     PARTS,
