@@ -174,7 +174,7 @@ def _figure(choice: Choice, found: Flips, table: pd.DataFrame) -> go.Figure | No
         colour = {"color": LOOKS[side][choice.dark]}
         x = sign * drawn[side] / drawn["n"]
         figure.add_bar(x=x, width=0.5, name=name, marker=colour, **bar)
-    error = bars_of(drawn, look.ink, 1.4, "net", "net_low", "net_high", 3)
+    error = {**bars_of(drawn, "net", look.ink, 1.4), "width": 3}
     marker = {"size": 8, "symbol": "diamond", "color": look.ink}
     add_points(figure, drawn["net"], drawn.index, bar["text"], marker, name="net", error_x=error)
     small = f"<span style='font-size:11px;color:{look.soft}'>"

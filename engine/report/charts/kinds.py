@@ -42,26 +42,20 @@ def hover(bold: str, *lines: str) -> str:
     return "<br>".join([f"<b>{bold}</b>", *filter(None, lines)])
 
 
-def bars(value: Any, low: Any, high: Any, colour: str, thickness: float, width: int = 0) -> Values:
-    """Error bars from interval ends: numbers of one point, or columns [points] of several."""
-    up, down = high - value, value - low
-    if not isinstance(up, pd.Series):
-        up, down = [up], [down]
-    look = {"color": colour, "thickness": thickness, "width": width}
-    return {"type": "data", "symmetric": False, "array": up, "arrayminus": down, **look}
-
-
-def bars_of(
-    table: pd.DataFrame,
-    colour: str,
-    thickness: float,
-    value: str = "value",
-    low: str = "low",
-    high: str = "high",
-    width: int = 0,
+def bars(
+    value: pd.Series, low: pd.Series, high: pd.Series, colour: str, thickness: float
 ) -> Values:
-    """Error bars of a table's rows, from columns of its value and its interval's ends."""
-    return bars(table[value], table[low], table[high], colour, thickness, width)
+    """Error bars of points, from the ends of their intervals, [points] each."""
+    look = {"color": colour, "thickness": thickness, "width": 0}
+    ends = {"array": high - value, "arrayminus": value - low}
+    return {"type": "data", "symmetric": False, **ends, **look}
+
+
+def bars_of(table: pd.DataFrame, column: str, colour: str, thickness: float) -> Values:
+    """Error bars of a table's rows, from a column and the ends that belong to it
+    (`schema.ends_of`)."""
+    low, high = ends_of(table, column)
+    return bars(table[column], table[low], table[high], colour, thickness)
 
 
 def dot(style: Style, size: float, rim: float | None = None) -> Values:
@@ -230,8 +224,8 @@ def add_series(
         marker[name] = rows[name].fillna(marker.get(name, 1))
     for axis, column in zip("xy", bars.split(), strict=False):
         if column != "-":
-            thick, ends = 1.2 if chosen is False else 1.8, ends_of(rows, column)
-            more[f"error_{axis}"] = bars_of(rows, style.colour, thick, column, *ends)
+            thick = 1.2 if chosen is False else 1.8
+            more[f"error_{axis}"] = bars_of(rows, column, style.colour, thick)
     width = {True: 3, None: 2}.get(chosen, 1.5)
     line = {"color": style.colour, "width": width, "dash": style.dash}
     look = {"mode": "lines+markers", "line": line, "opacity": 0.85 if chosen is False else 1}

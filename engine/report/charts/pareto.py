@@ -248,8 +248,8 @@ def _add_method(view: View, figure: go.Figure, table: pd.DataFrame, method: str)
         }
         marker["symbol"] = lookup.symbols(rows, style.symbol)
         bars = {
-            "error_x": bars_of(rows, soft, 1, "value_q", "low_q", "high_q"),
-            "error_y": bars_of(rows, soft, 1),
+            "error_x": bars_of(rows, "value_q", soft, 1),
+            "error_y": bars_of(rows, "value", soft, 1),
         }
         texts = [_hover(view, row) for row in rows.to_dict("records")]
         ids = rows[["variant"]].to_numpy()
