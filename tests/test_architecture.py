@@ -207,7 +207,7 @@ def circles() -> list[list[str]]:
 def test_a_circle_would_be_seen():
     assert reached("a", {"a": ["b"], "b": ["c"], "c": ["a"]}.__getitem__) == {"a", "b", "c"}
     assert module_name(Path("engine/data/__init__.py")) == "engine.data"
-    assert "engine.core.files" in imports_of("engine.store.shards")
+    assert "engine.core.files" in imports_of("engine.store.sealed")
     late = "engine.report.summary"  # imported inside a function of cli/runs.py
     assert late in imports_of("engine.cli.runs")
 

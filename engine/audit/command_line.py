@@ -172,32 +172,18 @@ class Ticker:
         if event.note:
             print(visible(f"{event.note}"), file=sys.stderr)
             return
-        left = (
-            ""
-            if event.eta is None
-            else (
-                f", {event.eta / 60:.0f} min left"
-                if event.eta > 90
-                else f", {event.eta:.0f} s left"
-            )
-        )
-        line = (
-            f"{event.phase}: {event.what} ({event.done}/{event.total}{left})"
-            if event.total
-            else f"{event.phase}: {event.what}"
-        )
+        left, line, is_terminal = "", f"{event.phase}: {event.what}", sys.stderr.isatty()
+        if event.eta is not None:
+            is_long = event.eta > 90
+            left = f", {event.eta / 60:.0f} min left" if is_long else f", {event.eta:.0f} s left"
+        if event.total:
+            line += f" ({event.done}/{event.total}{left})"
         line = visible(line)
-        if (
-            time.monotonic() - self.last < (0.2 if sys.stderr.isatty() else 5.0)
-            or line == self.line
-        ):
+        if time.monotonic() - self.last < (0.2 if is_terminal else 5.0) or line == self.line:
             return
         self.last, self.line = time.monotonic(), line
-        print(
-            f"\r\x1b[2K{line}" if sys.stderr.isatty() else line,
-            end="" if sys.stderr.isatty() else "\n",
-            file=sys.stderr,
-        )
+        before, end = ("\r\x1b[2K", "") if is_terminal else ("", "\n")
+        print(f"{before}{line}", end=end, file=sys.stderr)
 
 
 # Words as values. What cannot be read becomes a fault.
@@ -313,11 +299,6 @@ def absolute(text: str) -> str:
     return str(path) if os.path.exists(path) and ("/" in text or path.is_file()) else text
 
 
-def _path(_: Field, text: str, __: list[Fault]) -> str | None:
-    """In full, whether something is there or not; "" says nothing."""
-    return in_full(text) if text else None
-
-
 def _number(field: Field, text: str, faults: list[Fault]) -> float | str | None:
     if text == field.word:
         return text
@@ -327,10 +308,6 @@ def _number(field: Field, text: str, faults: list[Fault]) -> float | str | None:
         what = f"{text!r} is no {'whole number' if field.kind == 'integer' else 'number'}."
         faults.append(Fault(field.flag, what, f"Give {field.allowed()}."))
         return None
-
-
-def _numbers(field: Field, text: str, faults: list[Fault]) -> tuple[float, ...]:
-    return numbers_of(field.flag, text, faults, field.example)
 
 
 def numbers_of(
@@ -389,17 +366,14 @@ def pairs_of(where: str, words: Sequence[str], faults: list[Fault]) -> dict[str,
     return found
 
 
-def _as_it_is(_: Field, words: Any, __: list[Fault]) -> Any:
-    return words
-
-
 _READERS: Mapping[str, Callable[[Field, Any, list[Fault]], Any]] = {
-    **dict.fromkeys(("text", "choice", "flag"), _as_it_is),
-    "path": _path,
+    **dict.fromkeys(("text", "choice", "flag"), lambda field, words, faults: words),
+    # In full, whether something is there or not; "" says nothing.
+    "path": lambda field, text, faults: in_full(text) if text else None,
     "source": lambda field, text, faults: absolute(text),
     "integer": _number,
     "number": _number,
-    "numbers": _numbers,
+    "numbers": lambda field, text, faults: numbers_of(field.flag, text, faults, field.example),
     "names": lambda field, words, faults: names_in(words, field.commas),
     "settings": lambda field, words, faults: pairs_of(field.flag, words, faults),
     "settings per method": lambda field, words, faults: settings_of(field.flag, words, faults),
@@ -457,12 +431,8 @@ def _said(request: Any) -> dict[str, Any]:
 def _words(field: Field, value: Any) -> list[str]:
     """The option of a field and its words; none where it is what it would be anyway, or has none of
     its own."""
-    if (
-        not field.flag
-        or field.parts
-        or (value == field.default and not field.usual)
-        or value is None
-    ):
+    is_usual = value == field.default and not field.usual
+    if not field.flag or field.parts or is_usual or value is None:
         return []
     if field.kind == "flag":
         return _flag(field, bool(value))
@@ -481,10 +451,6 @@ def _one(value: Any, _: Field) -> list[str]:
     return [
         f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
     ]
-
-
-def _writing_numbers(value: Any, field: Field) -> list[str]:
-    return [",".join(_one(one, field)[0] for one in value)]
 
 
 def _names(value: Any, field: Field) -> list[str]:
@@ -508,7 +474,7 @@ def _json(value: Any) -> str:
 
 
 _WRITTEN: Mapping[str, Callable[[Any, Field], list[str]]] = {
-    "numbers": _writing_numbers,
+    "numbers": lambda value, field: [",".join(_one(one, field)[0] for one in value)],
     "names": _names,
     "product": _names,
     "pairs": _pairs,

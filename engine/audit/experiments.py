@@ -89,9 +89,12 @@ class Stated:
 
 def stated(where: str, about: str, **of: Sequence[str]) -> tuple[Stated, ...]:
     """What a section says rises, falls, stays or is not_above 0, of parts of what is `about`."""
-    words = {"rises": RISES, "falls": FALLS, "stays": STAYS, "not_above": NOT_ABOVE}
     return tuple(
-        Stated(", ".join(filter(None, (about, part))), words[says], where)
+        Stated(
+            ", ".join(filter(None, (about, part))),
+            NOT_ABOVE if says == "not_above" else says,
+            where,
+        )
         for says, parts in of.items()
         for part in parts
     )
@@ -235,19 +238,13 @@ class Sketch(Experiment):
 
 def finding(what: str, row: Values, seeds: float = NAN, scale: float = 1.0, **more: Any) -> Finding:
     """A Finding from a row of a results or groups table: its value, interval, null band and n."""
-    names = {
-        "ours": "value",
-        "low": "low",
-        "high": "high",
-        "null_low": "null_low",
-        "null_high": "null_high",
-    }
+    names = ("value", "low", "high", "null_low", "null_high")
     return _finding(what, row, names, scale, seeds=seeds, **more)
 
 
 def change(what: str, row: Values, seeds: float = NAN, scale: float = 1.0, **more: Any) -> Finding:
     """A Finding from a row's change against the dense model."""
-    names = {"ours": "delta", "low": "delta_low", "high": "delta_high"}
+    names = ("delta", "delta_low", "delta_high")
     return _finding(what, row, names, scale, seeds=seeds, **more)
 
 
@@ -258,10 +255,10 @@ def mean_of(what: str, values: pd.Series, **more: Any) -> Finding:
     return Finding(what, ours=ours, low=ours - half, high=ours + half, **more)
 
 
-def _finding(
-    what: str, row: Values, names: Mapping[str, str], scale: float, **more: Any
-) -> Finding:
-    more |= {ours: scale * float(row.get(theirs, NAN)) for ours, theirs in names.items()}
+def _finding(what: str, row: Values, names: Sequence[str], scale: float, **more: Any) -> Finding:
+    ours = ("ours", "low", "high", "null_low", "null_high")
+    values = (scale * float(row.get(name, NAN)) for name in names)
+    more |= dict(zip(ours, values, strict=False))
     return Finding(what, n=float(row.get("n", NAN)), **more)
 
 

@@ -355,25 +355,17 @@ def rows(request: type) -> list[dict[str, str]]:
 
 
 def _row(field: Field) -> dict[str, str]:
+    options = (f"{one.flag} {one.metavar or ''}".strip() for one in option_fields([field]))
+    takes = field.allowed()
+    if field.kind in _TAKES:
+        takes = ": ".join(filter(None, (_TAKES[field.kind], ", ".join(field.names))))
     return {
         "field": field.name,
-        "option": ", ".join(map(_with_metavar, option_fields([field]))),
-        "takes": _takes(field),
+        "option": ", ".join(options),
+        "takes": takes,
         "usual": "" if field.kind == "flag" else usual_words(field),
         "meaning": field.help or "; ".join(part.help for part in field.parts),
     }
-
-
-def _with_metavar(field: Field) -> str:
-    return f"{field.flag} {field.metavar or ''}".strip()
-
-
-def _takes(field: Field) -> str:
-    if field.kind in _TAKES:
-        return (
-            f"{_TAKES[field.kind]}: {', '.join(field.names)}" if field.names else _TAKES[field.kind]
-        )
-    return field.allowed()
 
 
 _TAKES: Mapping[str, str] = {
@@ -396,15 +388,11 @@ def usual_words(field: Field) -> str:
 
 
 def _plainly(value: Any) -> str:
-    if value is MISSING or value in (None, (), {}, ""):
+    if isinstance(value, tuple):
+        return ", ".join(map(_plainly, value))
+    if value is MISSING or value in (None, {}):
         return ""
-    return (
-        ", ".join(map(_plainly, value))
-        if isinstance(value, tuple)
-        else f"{value:g}"
-        if (isinstance(value, float))
-        else str(value)
-    )
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _of_one(field: Field, value: Any, _: Values) -> list[Fault]:
@@ -424,19 +412,13 @@ def _of_names(field: Field, value: Any, values: Values) -> list[Fault]:
     faults = [unknown(field.called, name, known) for name in value if known and name not in known]
     if field.some and not value:
         offered = known or (field.offered(values).options if field.offered else ())
-        fix = (
-            f"Known: {', '.join(sorted(offered))}."
-            if offered
-            else f"Name at least one{_with(field)}."
-        )
+        fix = f"Name at least one with {(field.parts or (field,))[0].flag}."
+        if offered:
+            fix = f"Known: {', '.join(sorted(offered))}."
         faults.append(Fault(field.called, "none is named.", fix))
     if len(set(value)) < len(value):
         faults.append(Fault(field.called, "one is named twice.", "Name each once."))
     return faults
-
-
-def _with(field: Field) -> str:
-    return f" with {field.parts[0].flag if field.parts else field.flag}"
 
 
 def _of_numbers(field: Field, value: Any, _: Values) -> list[Fault]:
@@ -489,13 +471,12 @@ def _is_named(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
 _LISTS = ("names", "product", "numbers", "changes")
 _TYPES: Mapping[str, Callable[[Any], bool]] = {
-    **dict.fromkeys(("text", "path", "source", "choice", "names", "product"), _is_text),
+    **dict.fromkeys(
+        ("text", "path", "source", "choice", "names", "product"),
+        lambda value: isinstance(value, str),
+    ),
     **dict.fromkeys(("settings", "settings per method", "pairs"), _is_named),
     **dict.fromkeys(("number", "numbers"), is_number),
     "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),

@@ -102,38 +102,23 @@ class JobState:
 
 
 STATUSES = ("queued", "running", "done", "failed", "cancelled", "interrupted")
-_WORDS = (
-    "title",
-    "phase",
-    "what",
-    "message",
-    "note",
-    "started",
-    "updated",
-    "device",
-    "ray",
-    "memory",
-)
 
 
 def state_from(found: Values, job_id: str) -> JobState:
     """A state as it was written, fields that nobody knows left out. DamagedError where it is none
     of this job."""
     values = {field.name: found[field.name] for field in fields(JobState) if field.name in found}
-    try:
+    with contextlib.suppress(TypeError):
         values["faults"] = tuple(map(Fault.from_dict, values.get("faults", ())))
         state = JobState(**values)
+        words = (getattr(state, field.name) for field in fields(state) if field.type == "str")
         sound = state.job_id == job_id and state.status in STATUSES
-        sound &= all(isinstance(getattr(state, name), str) for name in _WORDS)
+        sound &= all(isinstance(word, str) for word in words)
         sound &= all(type(value) is int for value in (state.done, state.total))
         sound &= isinstance(state.eta, int | float | None) and isinstance(state.run_id, str | None)
-    except TypeError as error:
-        raise DamagedError(
-            f"job {job_id} is damaged: its {STATE} holds what no job writes."
-        ) from error
-    if not sound:
-        raise DamagedError(f"job {job_id} is damaged: its {STATE} holds what no job writes.")
-    return state
+        if sound:
+            return state
+    raise DamagedError(f"job {job_id} is damaged: its {STATE} holds what no job writes.")
 
 
 def job_id_of(request: Request | Growth) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Keeper(Protocol):
-    """Where finished tables, of any columns, are kept: `engine.store.shards.Shards` or a class with
+    """Where finished tables, of any columns, are kept: `engine.store.sealed.Shards` or a class with
     its methods."""
 
     def get(self, key: str) -> pd.DataFrame | None: ...

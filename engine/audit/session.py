@@ -34,8 +34,7 @@ from engine.core.errors import Fault, RequestError, StoreError, refusal, unknown
 from engine.core.files import PROJECT, json_able
 from engine.core.types import Event, Hooks, Values, digest_of
 from engine.store.runs import Run, Store, damaged_tables, id_of, run_in, write_addition
-from engine.store.sealed import DamagedError, read_document, write_document
-from engine.store.shards import Used, noted
+from engine.store.sealed import DamagedError, Used, noted, read_document, write_document
 
 # Where a result comes from: versions of packages, the machine, the source files that compute.
 
@@ -192,7 +191,15 @@ def run_session(
             return found
         begin(store, plan)
         with working(store, device_named(plan.request.device), hooks):
-            return _computed(plan, store, hooks, audit, chosen)
+            for warning in plan.warnings:
+                hooks.report(Event("load", 0, 0, note=warning))
+            with noted() as used:
+                meta, tables = audit(chosen)
+            for path in used.damaged:
+                hooks.report(Event("write", 0, 0, note=damaged_words(path)))
+            run = store.write(plan.run_id, meta, tables, used.hashes)
+            ended(store, plan)
+            return run
 
 
 def finished(store: Store, run_id: str, hooks: Hooks | None = None) -> Run | None:
@@ -213,26 +220,6 @@ def finished(store: Store, run_id: str, hooks: Hooks | None = None) -> Run | Non
     if why and hooks:
         hooks.report(Event("load", 0, 0, note=f"{why} It is computed again."))
     return None if why else run
-
-
-def _computed(
-    plan: Plan,
-    store: Store,
-    hooks: Hooks,
-    audit: Callable[[Executor], tuple[Values, Tables]],
-    executor: Executor,
-) -> Run:
-    """The run, computed here and written, with what it rests on and what was found damaged on the
-    way."""
-    for warning in plan.warnings:
-        hooks.report(Event("load", 0, 0, note=warning))
-    with noted() as used:
-        meta, tables = audit(executor)
-    for path in used.damaged:
-        hooks.report(Event("write", 0, 0, note=damaged_words(path)))
-    run = store.write(plan.run_id, meta, tables, used.hashes)
-    ended(store, plan)
-    return run
 
 
 def damaged_words(path: Path) -> str:

@@ -10,8 +10,7 @@ from engine.audit.tracks import track_of_run
 from engine.core.errors import StoreError
 from engine.core.types import Values
 from engine.store.runs import Run, damaged_tables
-from engine.store.sealed import DamagedError
-from engine.store.shards import Shards
+from engine.store.sealed import DamagedError, Shards
 
 
 def verify_run(run: Run) -> Values:

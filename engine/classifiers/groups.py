@@ -254,7 +254,7 @@ class Exchange:
 def band(value: float, draws: np.ndarray) -> Band:
     """Null band of a measured gap from its draws [n_permutations]; NaN where there are none."""
     if not np.isfinite(value) or not np.isfinite(draws).all():
-        return Band(np.nan, np.nan, np.nan, np.nan)
+        return NO_BAND
     low, high = np.quantile(draws, TAILS)
     p = (1 + (draws >= value - 1e-12).sum()) / (1 + len(draws))
     return Band(float(draws.mean()), float(low), float(high), float(p))
@@ -262,12 +262,8 @@ def band(value: float, draws: np.ndarray) -> Band:
 
 def words_of(worst: Difference, best: Difference) -> str:
     """Words of engine.stats.resampling for the two ends; here a higher value is better."""
-    return verdict_of(_turned(worst), _turned(best))
-
-
-def _turned(change: Difference) -> Difference:
-    """The same change of a quantity whose lower values are better."""
-    return Difference(-change.value, -change.high, -change.low, change.p, change.n)
+    turned = (Difference(-one.value, -one.high, -one.low, one.p, one.n) for one in (worst, best))
+    return verdict_of(*turned)
 
 
 RESULTS = (
@@ -375,17 +371,12 @@ class GroupMeasure:
         multi_class: str = OVO,
     ) -> None:
         self._order, self._labels = in_order(images, classes, items.key, items.many)
-        self.split, self.n_boot, self.classes, self.multi_class = (
-            split,
-            n_boot,
-            tuple(classes),
-            multi_class,
-        )
+        self.split, self.classes, self.multi_class = split, tuple(classes), multi_class
         self.axes, self.notes = lay_out(
             images.iloc[self._order].reset_index(drop=True), classes, axes, items
         )
         self._weights = [axis.weights(n_boot, seed) for axis in self.axes]
-        self._exchanges = [
+        self.exchanges = [
             Exchange(axis, self._labels, n_permutations, seed, multi_class)
             for axis in self.axes[1:]
         ]
@@ -411,9 +402,9 @@ class GroupMeasure:
         right = np.stack(
             [part[self._order].argmax(axis=1) == self._labels for part in answers.values()]
         )
-        shares, units, most = (self.cells[name].to_numpy() for name in ("share", "units", "most"))
+        about = (self.cells[name].to_numpy() for name in ("share", "units", "most"))
         ranks = (self.cells["metric"] == "auc").to_numpy()
-        found = Trials(tuple(answers), values, draws, shares, units, most, ranks)
+        found = Trials(tuple(answers), values, draws, *about, ranks)
         return Arm(self, found, nulls, flat, right)
 
     def level(self, trials: Trials) -> Estimate:
@@ -441,11 +432,6 @@ class GroupMeasure:
             )
         return replace(trials, values=values, draws=draws)
 
-    @property
-    def exchanges(self) -> Sequence[Exchange]:
-        """The exchanged labels of every axis."""
-        return self._exchanges
-
     def members(self) -> dict[tuple[str, str], np.ndarray]:
         """Row positions [members], in the table as given, of every group that may be compared, by
         (axis, group)."""
@@ -469,9 +455,9 @@ class GroupMeasure:
         ones = [[np.ones((len(weights), 1)) for weights in parts] for parts in self._weights]
         nulls = [
             exchange.draws(answers).reshape(exchange.n_permutations, -1)
-            for exchange in self._exchanges
+            for exchange in self.exchanges
         ]
-        none = np.empty((self._exchanges[0].n_permutations if self._exchanges else 0, 0))
+        none = np.empty((self.exchanges[0].n_permutations if self.exchanges else 0, 0))
         return (
             self._on(answers, ones)[0],
             self._on(answers, self._weights),
@@ -569,10 +555,8 @@ class Arm:
                 least = {"low": 0.0} if chance.p > MISSED and rows[cell]["low"] > 0 else {}
                 found.append({**rows[cell], **least, **_band_columns(chance)})
             if ends.named and self is not self.measure.dense_arm:
-                worst, best = (
-                    _difference(rows[ends.named[end]]) for end in ("worst_auc", "best_auc")
-                )
-                found[-len(GAPS)]["verdict"] = words_of(worst, best)
+                both = (_difference(rows[ends.named[end]]) for end in ("worst_auc", "best_auc"))
+                found[-len(GAPS)]["verdict"] = words_of(*both)
             for end, cell in ends.named.items():
                 found.append({**rows[cell], **_band_columns(NO_BAND), "metric": end})
         return pd.DataFrame(found, columns=list(RESULTS))
@@ -601,18 +585,10 @@ def _difference(row: Values) -> Difference:
 
 
 def _band_columns(found: Band) -> dict[str, float]:
-    return {
-        "null_mean": found.mean,
-        "null_low": found.low,
-        "null_high": found.high,
-        "null_p": found.p,
-    }
+    return {f"null_{name}": value for name, value in vars(found).items()}
 
 
-def arm_difference(
-    one: Arm,
-    other: Arm,
-) -> pd.DataFrame:
+def arm_difference(one: Arm, other: Arm) -> pd.DataFrame:
     """One arm minus another at the same speedup, e.g. with the PW loss minus without: one row per
     measured quantity.
 
@@ -689,19 +665,8 @@ def cells_of(axes: Sequence[Axis], items: Items = IMAGES) -> pd.DataFrame:
     for axis in axes[1:]:
         for group in axis.groups.itertuples():
             for metric, n, unit in zip(METRICS, group.counted, group.units, strict=True):
-                rows.append(
-                    (
-                        axis.name,
-                        metric,
-                        group.group,
-                        n,
-                        group.n_positive,
-                        group.verdict,
-                        unit,
-                        True,
-                        1.0,
-                    )
-                )
+                counted = (n, group.n_positive, group.verdict, unit, True, 1.0)
+                rows.append((axis.name, metric, group.group, *counted))
         totals = np.sum(
             [axis.groups["counted"].iloc[place] for place in axis.counts], axis=0, initial=0
         )
@@ -718,19 +683,10 @@ def _whole(group: pd.Series) -> list[tuple]:
 
     group: the one row of the whole's groups, see `layout.Axis`.
     """
-    units = {"auc": group["units"][0], "accuracy": group["units"][1]}
-    return [
-        (
-            "",
-            metric,
-            "",
-            group["n"],
-            group["n_positive"],
-            group["verdict"] if metric == "auc" else "",
-        )
-        + (units.get(metric, np.nan), metric in units, 1.0 if metric in units else np.inf)
-        for metric in OVERALL
-    ]
+    (area, right, *_), verdict = group["units"], group["verdict"]
+    ends = ((verdict, area, True, 1.0), ("", right, True, 1.0), ("", np.nan, False, np.inf))
+    n = group["n"], group["n_positive"]
+    return [("", metric, "", *n, *end) for metric, end in zip(OVERALL, ends, strict=True)]
 
 
 def ends_of(axes: Sequence[Axis], values: np.ndarray) -> list[Ends]:

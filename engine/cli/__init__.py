@@ -14,10 +14,9 @@ from typing import Any, NoReturn
 
 from engine.audit.fields import special_fault, too_long_fault
 from engine.audit.tracks import tracks
-from engine.core.errors import Fault, PruneAuditError, RequestError, refusal
+from engine.core.errors import PruneAuditError, RequestError, refusal
 from engine.core.files import is_special
 from engine.core.text import json_text, one_line, visible
-from engine.core.types import Values
 
 
 class _Parser(argparse.ArgumentParser):
@@ -87,40 +86,15 @@ def main(words: Sequence[str] | None = None) -> int:
         value, text = args.run(args)
         print(json_text(value, indent=2, allow_nan=True) if args.json else visible(str(text)))
         return 0 if value is None or not isinstance(value, dict) or value.get("ok", True) else 1
-    except RequestError as error:
-        return _fail(
-            as_json,
-            error.exit_code,
-            "The request is wrong:",
-            [asdict(fault) for fault in error.faults],
-        )
     except PruneAuditError as error:
-        return _fail(as_json, error.exit_code, str(error), [])
+        return _fail(as_json, error)
     except KeyboardInterrupt:
-        return _fail(
-            as_json,
-            1,
-            "Stopped. What was finished is kept; the same command goes on from there.",
-            [],
-        )
+        said = "Stopped. What was finished is kept; the same command goes on from there."
+        return _fail(as_json, PruneAuditError(said))
     except BrokenPipeError:
         return 1
-    except OSError as error:
-        if error.errno != errno.ENAMETOOLONG:
-            return _defect(as_json, error)
-        fault = too_long_fault("command line", str(error.filename))
-        return _fail(as_json, RequestError.exit_code, "The request is wrong:", [asdict(fault)])
     except Exception as error:
-        if isinstance(error, RuntimeError) and "home directory" in str(
-            error
-        ):  # of pathlib: ~NAME of nobody here
-            fault = Fault(
-                "path",
-                "begins with ~ and a name that nobody has here.",
-                "Write the folder in full.",
-            )
-            return _fail(as_json, RequestError.exit_code, "The request is wrong:", [asdict(fault)])
-        return _defect(as_json, error)
+        return _fail(as_json, _in_our_words(error))
 
 
 def _before_rest(words: Sequence[str]) -> Sequence[str]:
@@ -134,31 +108,31 @@ def _refuse_special(args: argparse.Namespace) -> None:
     read = {
         name: value for name, value in vars(args).items() if name != "out"
     }  # writing to one is nobody's harm
-    given = {
-        name: value if isinstance(value, list | tuple) else [value] for name, value in read.items()
-    }
-    named = [
-        (name, one)
-        for name, values in given.items()
-        for one in values
-        if isinstance(one, str) and one
-    ]
     if faults := [
         special_fault(f"--{name.replace('_', '-')}", path)
-        for name, path in named
-        if is_special(path)
+        for name, value in read.items()
+        for path in (value if isinstance(value, list | tuple) else [value])
+        if isinstance(path, str) and is_special(path)
     ]:
         raise RequestError(faults)
 
 
-def _defect(as_json: bool, error: Exception) -> int:
-    """A defect of ours: said in the form that was asked for."""
+def _in_our_words(error: Exception) -> PruneAuditError:
+    """What Python says of wrong words, as a wrong request; all else is a defect of ours."""
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        return RequestError(too_long_fault("command line", str(error.filename)))
+    if isinstance(error, RuntimeError) and "home directory" in str(error):  # of pathlib: ~NAME
+        what = "begins with ~ and a name that nobody has here."
+        return refusal("path", what, "Write the folder in full.")
     print(visible(traceback.format_exc()), file=sys.stderr)
     said = (str(error).splitlines() or [""])[0][:300]
-    return _fail(as_json, 1, f"An error in the program: {type(error).__name__}: {said}", [])
+    return PruneAuditError(f"An error in the program: {type(error).__name__}: {said}")
 
 
-def _fail(as_json: bool, code: int, message: str, faults: list[Values]) -> int:
+def _fail(as_json: bool, error: PruneAuditError) -> int:
+    """Say it in the form that was asked for; the exit code."""
+    faults = [asdict(fault) for fault in getattr(error, "faults", ())]
+    message = "The request is wrong:" if isinstance(error, RequestError) else str(error)
     if as_json:
         print(json_text({"error": message, "faults": faults}, indent=2))
     lines = []
@@ -171,4 +145,4 @@ def _fail(as_json: bool, code: int, message: str, faults: list[Values]) -> int:
             for text, said in fault.get("examples", ())
         ]
     print(visible("\n".join([message, *lines])), file=sys.stderr)
-    return code
+    return error.exit_code

@@ -4,7 +4,7 @@ model."""
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,64 +46,38 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
 
     args.to = Path(args.to).expanduser()
     applied = apply_mask(args.mask, args.model, args.weights, args.revision, args.device)
-    compared = {"heads": _heads, "texts": _texts, "filters": _filters}[applied.kind]
-    return compared(applied, args)
+    return (_filters if applied.kind == "filters" else _heads)(applied, args)
 
 
 def _heads(applied: Applied, args: argparse.Namespace) -> tuple[Values, str]:
-    """Save the cut language model; compare on logits and greedy text."""
-    from engine.surgery.agreement import agree
-    from engine.surgery.heads.replay import load_cut, save_cut
+    """Save the cut language model or text classifier; weights are BASE's, nothing is fine-tuned.
 
-    found = _kept(
-        applied,
-        args.to,
-        save_cut,
-        load_cut,
-        lambda whole, mask, cut: agree(whole, mask, PROBES, cut),
-    )
-    return _said(applied, args.to, found, f"greedy text on {len(PROBES)} prompts")
-
-
-def _texts(applied: Applied, args: argparse.Namespace) -> tuple[Values, str]:
-    """Save the cut text classifier; compare on logits of a few sentences. Weights are BASE's,
-    nothing is fine-tuned."""
-    from engine.surgery.agreement import agree_on_texts
-    from engine.surgery.heads.replay import load_cut_classifier, save_cut_classifier
-
-    found = _kept(
-        applied,
-        args.to,
-        save_cut_classifier,
-        load_cut_classifier,
-        lambda whole, mask, cut: agree_on_texts(whole, mask, PROBES, other=cut),
-    )
-    return _said(applied, args.to, found, f"class of {len(PROBES)} sentences")
-
-
-def _kept(
-    applied: Applied,
-    to: Path,
-    save: Callable[..., Path],
-    load: Callable[..., Any],
-    agree: Callable[..., Agreement],
-) -> tuple[Agreement, Agreement]:
-    """The cut model saved at `to`: masked against cut, and against cut, saved and reloaded.
-
-    MaskError where either differs; then nothing is there.
+    Masked is compared with cut, and with cut, saved and reloaded, on PROBES. MaskError where they
+    do not agree: then nothing is kept.
     """
-    from engine.surgery.heads.replay import whole
+    from engine.surgery.agreement import agree, agree_on_texts
+    from engine.surgery.heads import replay
 
-    found = [agree(applied.whole, applied.record.mask, applied.cut)]
-    _refuse_unequal(found[0])
+    uncut, mask, is_text = applied.whole, applied.record.mask, applied.kind == "texts"
+    assert not isinstance(mask, FilterMask), "heads are cut here"
+    found: list[Agreement] = []
+    save: Callable[..., Path] = replay.save_cut_classifier if is_text else replay.save_cut
+    load: Callable[..., Any] = replay.load_cut_classifier if is_text else replay.load_cut
 
-    def fill(draft: Path) -> None:
-        again = load(save(applied.cut, applied.record, draft), str(applied.whole.device))
-        found.append(agree(applied.whole, applied.record.mask, again))
+    def compare(cut: Any) -> None:
+        if is_text:
+            found.append(agree_on_texts(uncut, mask, PROBES, other=cut))
+        else:
+            found.append(agree(uncut, mask, PROBES, cut))
         _refuse_unequal(found[-1])
 
-    whole(to, fill)
-    return found[0], found[1]
+    def fill(draft: Path) -> None:
+        compare(load(save(applied.cut, applied.record, draft), str(uncut.device)))
+
+    compare(applied.cut)
+    replay.whole(args.to, fill)
+    asked = "class of {} sentences" if is_text else "greedy text on {} prompts"
+    return _said(applied, args.to, found, asked.format(len(PROBES)))
 
 
 def _refuse_unequal(found: Agreement | FilterAgreement, reloaded: bool = True) -> None:
@@ -116,7 +90,7 @@ def _refuse_unequal(found: Agreement | FilterAgreement, reloaded: bool = True) -
 
 
 def _said(
-    applied: Applied, folder: Path, found: tuple[Agreement, Agreement], what: str
+    applied: Applied, folder: Path, found: Sequence[Agreement], what: str
 ) -> tuple[Values, str]:
     """The result of cutting heads, in words; `found`: masked against cut, and against cut, saved
     and reloaded."""

@@ -83,7 +83,8 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
     if sys.stderr.isatty():
         print(file=sys.stderr)
     told = track_of_run(after).part("told")(before, after, growth)
-    unpredicted = not any(_is_known(row["predicted"]) for row in told["rows"])
+    guesses = (row["predicted"] for row in told["rows"])
+    unpredicted = all(guess is None or guess != guess for guess in guesses)
     return told, _text({**told, "unpredicted": unpredicted}, track_of(after).nouns.items)
 
 
@@ -164,10 +165,6 @@ def _text(told: Values, items: str) -> str:
             f" {_number(row['measured'], row['low'], row['high'])}"
         )
     return "\n".join([*lines, "", *told["notes"]])
-
-
-def _is_known(value: float | None) -> bool:
-    return value is not None and value == value
 
 
 def _number(value: float | None, low: float | None, high: float | None) -> str:

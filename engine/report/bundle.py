@@ -129,11 +129,6 @@ def _move(source: Path, target: Path) -> Path:
 # What loads much is loaded by the part that needs it.
 
 
-def _tables(order: Order, to: Path) -> None:
-
-    write_tables(order.run, to / "tables", order.show_offensive)
-
-
 def _figures(order: Order, to: Path) -> None:
     from engine.report.figures import write_figures
 
@@ -191,7 +186,7 @@ def _foreign(one: Foreign, order: Order, to: Path) -> None:
 
 WRITERS: dict[str, Writer] = {
     "masks": lambda order, to: write_masks(order.run, to / "masks", order.variant),
-    "tables": _tables,
+    "tables": lambda order, to: write_tables(order.run, to / "tables", order.show_offensive),
     "figures": _figures,
     "report": _report,
     "pdf": _pdf,

@@ -12,9 +12,9 @@ import pandas as pd
 
 from engine.core import words
 from engine.core.types import Values
-from engine.report import in_words, phrasing
+from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.classifier_lookup import CLASS_AXIS, repeats, trials_said
+from engine.report.charts.lookup import CLASS_AXIS, repeats, trials_said
 from engine.report.charts.panel import Choice
 from engine.report.tracks import Evidence, Flags, Measure, Reading, Readings, Telling, track_of
 from engine.store.runs import Run, where
@@ -197,7 +197,7 @@ def groups(run: Run, axis: str, invented: Mapping[str, Mapping[str, str]]) -> st
     there.
     """
     data = run.data
-    count = in_words.counted(len(_names(run, axis)))
+    count = phrasing.counted(len(_names(run, axis)))
     if axis == CLASS_AXIS:
         return f"{count} classes of {data['name']}"
     known = invented.get(data["name"], {}).get(axis, "") if data.get("stand_in") else ""
@@ -211,7 +211,7 @@ def groups(run: Run, axis: str, invented: Mapping[str, Mapping[str, str]]) -> st
 def harm(run: Run, choice: Choice) -> str:
     """The gap that is read, between the two groups by name or among more of them."""
     reading, names = lookup.reading(run, choice), _names(run, choice.measured)
-    among = f"among the {in_words.counted(len(names))} groups of {words.axis_name(choice.measured)}"
+    among = f"among the {phrasing.counted(len(names))} groups of {words.axis_name(choice.measured)}"
     if choice.measured == CLASS_AXIS:
         among = "among the classes"
     elif len(names) == 2:
@@ -226,7 +226,7 @@ def unlearned(run: Run) -> str:
     row, found = lookup.result(run, "dense", "auc"), ""
     own = variants[(variants["variant"] == "dense") | (variants["pooled"] == "dense")]
     if row and (row["low"] if math.isfinite(row["low"]) else row["value"]) <= 0.5:
-        found = f"could be guessing (AUC {in_words.short(row['value'])})"
+        found = f"could be guessing (AUC {phrasing.short(row['value'])})"
     elif own["degenerate"].iloc[0] >= max(1, len(own) - 1):
         found = f"predicts one class for every {nouns.item}"
     return found and f"The {nouns.whole} {found}: no verdict is given on any cut of it."
@@ -264,7 +264,7 @@ def beside(run: Run, choice: Choice, variant: Values) -> list[tuple[str, str]]:
             items = f"{words.quoted(own)} {track_of(run).nouns.items}"
             full = f"the share of {items} taken for {words.quoted(other)}"
             short = f"errors on {words.quoted(own)}"
-            found.append((short, f"{full}, for {in_words.names(clear)}"))
+            found.append((short, f"{full}, for {phrasing.names(clear)}"))
     both = "; ".join(full for _, full in found)
     return [("errors on either class", both)] if len(found) > 1 else found
 

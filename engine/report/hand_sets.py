@@ -29,20 +29,20 @@ from engine.audit.session import (
     run_of,
 )
 from engine.classifiers.groups import degenerate
-from engine.classifiers.tables import answers_table
-from engine.classifiers.verification import TRIED, TRIED_ITEMS
+from engine.classifiers.tables import TRIED, TRIED_ITEMS, answers_table
+from engine.core import words
 from engine.core.errors import Fault, RequestError, refusal
 from engine.core.files import json_able
-from engine.core.types import Hooks, Values
+from engine.core.types import Hooks, Values, at_level
 from engine.core.words import PREFIX, is_by_hand
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.panel import Panel
-from engine.report.tracks import Ahead, track_of
+from engine.report.charts.panel import Choice, Panel
+from engine.report.tracks import Ahead, Units, track_of
 from engine.resident.warm import Warm
 from engine.stats.clustered import TAILS
 from engine.store.runs import Run, Store, where
-from engine.store.shards import Used
+from engine.store.sealed import Used
 
 CutOf = Callable[[Values], Sequence[int] | None]
 """Flat units of a row of the variants table, ascending; None for one that stands for several cuts.
@@ -63,16 +63,19 @@ def variants_by_hand(run: Run) -> pd.DataFrame:
 def kept_name(run: Run, units: Sequence[int], cut_of: CutOf) -> str:
     """What a set that was kept is called, "" where it was not: measured on another axis it is the
     same variant."""
-    rows = variants_by_hand(run)
-    kept = rows[rows["chosen"].astype(bool)].to_dict("records")
-    found = (row["method"] for row in kept if list(cut_of(row) or ()) == sorted(units))
-    return next(found, "").removeprefix(PREFIX)
+    kept = (row["method"] for row in _of_units(run, units, cut_of) if row["chosen"])
+    return next(kept, "").removeprefix(PREFIX)
 
 
 def tried_variant(run: Run, units: Sequence[int], cut_of: CutOf) -> str | None:
     """The variant of this very set, tried or kept."""
+    return next((row["variant"] for row in _of_units(run, units, cut_of)), None)
+
+
+def _of_units(run: Run, units: Sequence[int], cut_of: CutOf) -> list[Values]:
+    """Rows of the variants table that stand for this very set."""
     rows = variants_by_hand(run).to_dict("records")
-    return next((row["variant"] for row in rows if list(cut_of(row) or ()) == sorted(units)), None)
+    return [row for row in rows if list(cut_of(row) or ()) == sorted(units)]
 
 
 def tried(run: Run) -> int:
@@ -108,33 +111,23 @@ def tried_said(
     metric, axis: what they are judged by. first, last: the splits on which sets are tried and then
     measured once more; called: what a reader calls these two.
     """
-    count, error = tried(run), _error(rows_by_hand(run, metric, axis, first))
+    count, rows = tried(run), rows_by_hand(run, metric, axis, first)
+    # Standard error of a change: the median of what was measured by hand.
+    error = float(((rows["delta_high"] - rows["delta_low"]) / (2 * ndtri(TAILS[1]))).median())
     if count < 2 or not error > 0:
-        return (
-            f"{phrasing.count(count, 'set')} tried by hand on this audit so far." if count else ""
-        )
-    luck = (
-        float(ndtri((count - 0.375) / (count + 0.25))) * error
-    )  # Blom 1958: expected largest of n normals
+        return f"{phrasing.count(count, 'set')} tried by hand on this audit so far." * bool(count)
+    # Blom 1958: expected largest of n normals.
+    luck = phrasing.number(float(ndtri((count - 0.375) / (count + 0.25))) * error)
     again = len(rows_by_hand(run, metric, axis, last))
     also = (
-        ""
-        if again < 2
-        else (
-            f" {again} sets were: the best of these looks too good again, and its interval does "
-            "not allow for that."
-        )
+        f" {again} sets were: the best of these looks too good again, and its interval does "
+        "not allow for that."
     )
     return (
         f"{count} sets were tried by hand on this audit. Even if none did anything, the best would "
-        f"look about {phrasing.number(luck)} better on {called[0]} by chance, or more if chosen by "
-        f"the map. So measure the chosen set once more, on {called[1]}.{also}"
+        f"look about {luck} better on {called[0]} by chance, or more if chosen by the map. So "
+        f"measure the chosen set once more, on {called[1]}.{also * (again > 1)}"
     )
-
-
-def _error(rows: pd.DataFrame) -> float:
-    """Standard error of a change: the median of what was measured by hand."""
-    return float(((rows["delta_high"] - rows["delta_low"]) / (2 * ndtri(TAILS[1]))).median())
 
 
 # What was predicted beside what was measured, for whoever asked for more of an audit. No torch.
@@ -175,24 +168,21 @@ def classifier_rows(
 ) -> Iterator[Values]:
     """A set of a classifier's units on the axes that were asked for: all items, the gaps, accuracy
     of every group."""
-    for axis in growth.axes:
-        yield from _rows(run, name, axis, split, ahead)
-
-
-def _rows(run: Run, name: str, axis: str, split: str, ahead: Ahead | None) -> Iterator[Values]:
     table = lookup.frame(run, "variants").set_index("variant")
-    same = {"variant": name, "n_cut": int(table.loc[name, "n_cut"]), "axis": axis}
-    for metric, of in (("accuracy", ""), ("accuracy_gap", axis), ("auc", ""), ("auc_gap", axis)):
-        if row := lookup.result(run, name, metric, of, split):
-            yield {
-                **same,
-                "number": metric.replace("_", " "),
-                **_predicted(ahead, metric, of),
-                **_measured(row),
-            }
-    for row in lookup.groups_of(run, name, "accuracy", axis, split).to_dict("records"):
-        guess = _predicted(ahead, "accuracy", axis, row["group"])
-        yield {**same, "number": f"accuracy, {row['group']}", **guess, **_measured(row)}
+    for axis in growth.axes:
+        same = {"variant": name, "n_cut": int(table.loc[name, "n_cut"]), "axis": axis}
+        found: list[tuple[str, Values | None, tuple[str, ...]]] = [
+            (metric.replace("_", " "), lookup.result(run, name, metric, of, split), (metric, of))
+            for metric in ("accuracy", "accuracy_gap", "auc", "auc_gap")
+            for of in [axis * metric.endswith("_gap")]
+        ]
+        for row in lookup.groups_of(run, name, "accuracy", axis, split).to_dict("records"):
+            group = row["group"]
+            found.append((f"accuracy, {group}", row, ("accuracy", axis, group)))
+        for number, row, of in found:
+            if row:
+                ends = {"measured": row["value"], "low": row["low"], "high": row["high"]}
+                yield {**same, "number": number, **_predicted(ahead, *of), **ends}
 
 
 def _predicted(
@@ -201,19 +191,10 @@ def _predicted(
     """What was predicted of a number and both ends of its interval; None where nothing was."""
     nothing = dict.fromkeys(("predicted", "predicted_low", "predicted_high"))
     table = pd.DataFrame() if ahead is None else ahead.tables["groups" if group else "results"]
-    if table.empty:
+    rows = table if table.empty else where(table, metric=metric, axis=axis, group=group)
+    if rows.empty:
         return nothing
-    rows = where(table, metric=metric, axis=axis, group=group)
-    return (
-        nothing
-        if rows.empty
-        else dict(zip(nothing, rows.iloc[0][["value", "low", "high"]], strict=True))
-    )
-
-
-def _measured(row: Values) -> dict[str, float]:
-    """What was measured of a number, and both ends of its interval."""
-    return {"measured": row["value"], "low": row["low"], "high": row["high"]}
+    return dict(zip(nothing, rows.iloc[0][["value", "low", "high"]], strict=True))
 
 
 # What sets by hand share where they are of a classifier: the variant, where it is tried, the
@@ -394,11 +375,8 @@ def addition_of(grown: Grown, found: HandSet, key: str) -> dict[str, pd.DataFram
         table: rows[rows["variant"].map(is_by_hand) | (grown.split != TEST)]
         for table, rows in found.rows.items()
     }
-    tables |= {
-        "variants": variant_rows(grown, found),
-        "costs": found.costs,
-        "layers": found.layers,
-    }
+    tables |= {"variants": variant_rows(grown, found)}
+    tables |= {"costs": found.costs, "layers": found.layers}
     if grown.split == TEST:
         return {**tables, "predictions": answers_table(trials, items, key)}
     full = {f"dense#{trial}": answers for trial, answers in found.dense.items()}
@@ -419,24 +397,20 @@ def variant_rows(grown: Grown, found: HandSet) -> pd.DataFrame:
         **found.columns,
     }
     flat = {seed: int(degenerate(answers)) for seed, answers in found.answers.items()}
-    whole = {
-        **same,
-        "variant": chosen.name,
-        "chosen": chosen.reported,
-        "degenerate": sum(flat.values()),
-    }
+    trial = {**same, "chosen": False, "pooled": chosen.name}
     rows = [
         {
             **same,
-            "variant": f"{chosen.name}#{seed}",
-            "chosen": False,
-            "seed": seed,
-            "pooled": chosen.name,
-            "degenerate": is_flat,
+            "variant": chosen.name,
+            "chosen": chosen.reported,
+            "degenerate": sum(flat.values()),
         }
+    ]
+    rows += [
+        {**trial, "variant": f"{chosen.name}#{seed}", "seed": seed, "degenerate": is_flat}
         for seed, is_flat in flat.items()
     ]
-    return pd.DataFrame([whole, *rows])[list(table.columns)]
+    return pd.DataFrame(rows)[list(table.columns)]
 
 
 VIEW = ("axis", "group", "metric")
@@ -507,15 +481,68 @@ def said(run: Run, found: Panel) -> Panel:
     """What a chart of `run` says of a predicted variant, called a prediction."""
     if not found.has_chart:
         return found
-    return replace(
-        found,
-        answer=f"{LEAD} {_as_prediction(found.answer)}",
-        mind=_as_prediction(found.mind),
-        more=_as_prediction(found.more),
-        caveat=f"{found.caveat} Of what is predicted: {WHERE}",
+    answer, mind, more = (
+        text.replace("95 % interval", "95 % prediction interval")
+        for text in (f"{LEAD} {found.answer}", found.mind, found.more)
+    )
+    caveat = f"{found.caveat} Of what is predicted: {WHERE}"
+    return replace(found, answer=answer, mind=mind, more=more, caveat=caveat)
+
+
+# The bench of a classifier: a set that was tried, beside what was predicted of it; how many were
+# tried.
+
+
+def on_trial(
+    run: Run, choice: Choice, off: Units, cut_of: CutOf, ahead: Ahead | None
+) -> Panel | None:
+    """A set that was tried: what came out, beside what was predicted. None where it was not
+    tried."""
+    split, variant = trial_split(run), tried_variant(run, off, cut_of)
+    gap = lookup.harm(run, variant, choice, split) if variant else None
+    if variant is None or gap is None:
+        return None
+    reading = lookup.reading(run, choice)
+    whole = lookup.measured(run, variant, reading.quality, choice, split) or {}
+    guess = ahead.tables["results"] if ahead else pd.DataFrame(columns=["metric", "axis"])
+    lines = []
+    for measure, row in ((reading.harm, gap), (reading.quality, whole)):
+        mine = where(guess, metric=measure.metric, axis=row["axis"]).to_dict("records")
+        said = {"number": f"change of {measure.name}"}
+        for called, one in [*(("predicted", one) for one in mine[:1]), ("measured", row)]:
+            said |= {called: one["delta"]}
+            said |= {f"{called} {end}": one[f"delta_{end}"] for end in ("low", "high")}
+        lines.append(said)
+    answer = (
+        f"On {trial_said(run)} {reading.quality.name} changes by {reading.quality.change(whole)},"
+        f" the {reading.harm.name} of {words.axis_name(choice.measured)} by"
+        f" {reading.harm.change(gap)}."
+    )
+    note, items = f"n = {int(whole['n'])} {trial_said(run)}.", track_of(run).nouns.items
+    if ahead is not None:
+        note += f" What is predicted is the change on test {items}, which are others."
+    note += "" if split == VALIDATION else f" {ON_KNOWN}"
+    return Panel(
+        "on_trial", "What came out where it was tried?", answer, None, pd.DataFrame(lines), note
     )
 
 
-def _as_prediction(text: str) -> str:
-    """A sentence whose intervals are called prediction intervals."""
-    return text.replace("95 % interval", "95 % prediction interval")
+def tries_said(run: Run, choice: Choice) -> str:
+    """How many sets were tried, and what chance makes of the best."""
+    metric, items = lookup.reading(run, choice).harm.metric, track_of(run).nouns.items
+    return tried_said(
+        run, metric, choice.measured, trial_split(run), TEST, (trial_said(run), f"test {items}")
+    )
+
+
+def as_method(run: Run, choice: Choice, cut_of: CutOf) -> Units:
+    """The units that the chosen method cuts in its first repeat, at the chosen level."""
+    table, level = lookup.frame(run, "variants"), track_of(run).level
+    mine = table[(table["method"] == choice.method) & (table["seed"] >= 0)].sort_values("seed")
+    mine = mine[at_level(mine[level.column], choice.level)]
+    return () if mine.empty else tuple(cut_of(mine.iloc[0].to_dict()) or ())
+
+
+def head_name(run: Run, unit: int) -> str:
+    """A head as it is written: "0.3"."""
+    return ".".join(map(str, divmod(unit, run.model["n_heads"])))

@@ -53,27 +53,22 @@ def _names(run: Run) -> dict[str, str]:
     names |= {str(name): words.method_name(name) for name in table["method"].unique()}
     names |= {axis: words.axis_name(axis) for axis in run.request["axes"]}
     # Whether it cannot be a word of a sentence.
-    names = {
-        name: to
+    kept = (
+        name
         for name, to in names.items()
-        if bool(re.search(r"[-_+:]", name)) or to.casefold() == name.casefold()
-    }
-    return {name: names[name] for name in sorted(names, key=len, reverse=True)}
+        if re.search(r"[-_+:]", name) or to.casefold() == name.casefold()
+    )
+    return {name: names[name] for name in sorted(kept, key=len, reverse=True)}
 
 
 def parts(run: Run, choice: Choice) -> list[Part]:
     """What stands on the page at once: what was measured on what, how sure it is, what must be
     known, what it cannot say."""
-    track = track_of(run)
-    notes = dict.fromkeys(
-        in_words(run, note)
-        for note in chain(run.meta.get("warnings") or [], track.evidence.notes(run))
-    )
-    limits = [
-        limit
-        for limit in track.evidence.limits(run)
-        if limit not in notes and limit != track.evidence.intervals
-    ]
+    evidence = track_of(run).evidence
+    own = (in_words(run, note) for note in evidence.notes(run))
+    notes = dict.fromkeys((*notes_in_words(run), *own))
+    known = {*notes, evidence.intervals}
+    limits = [limit for limit in evidence.limits(run) if limit not in known]
     found = [
         Part("What was measured", tuple(_what(run, choice))),
         Part("How sure it is", tuple(_how_sure(run, choice))),
@@ -88,15 +83,11 @@ def _what(run: Run, choice: Choice) -> Iterator[str]:
     size = f", {phrasing.number(model['parameters'])} parameters" if "parameters" in model else ""
     yield f"Model {model['name']}{size}; {track.evidence.data(run)}."
     yield f"Measured on {lookup.measured_on(run, lookup.harm(run, 'dense', choice))}."
-    spent = sum(run.meta.get("spent", {}).values())
-    device = run.meta.get("provenance", {}).get("device_name") or run.meta.get(
-        "provenance", {}
-    ).get("device", "")
-    if spent:
-        where = f" on {device}" if device else ""
-        yield (
-            f"Computed in {words.duration(spent)}{where}; what was kept from before is not counted."
-        )
+    if spent := sum(run.meta.get("spent", {}).values()):
+        made = run.meta.get("provenance", {})
+        device = made.get("device_name") or made.get("device")
+        took = words.duration(spent) + (f" on {device}" if device else "")
+        yield f"Computed in {took}; what was kept from before is not counted."
 
 
 def _how_sure(run: Run, choice: Choice) -> Iterator[str]:
@@ -133,19 +124,12 @@ def definitions(run: Run, choice: Choice) -> pd.DataFrame:
     """Every method and measure of the audit, and the terms its charts use."""
     track = track_of(run)
     rows = {words.method_name(name): track.methods.definition(name) for name in lookup.methods(run)}
-    rows |= {
-        measure.word.name: _meaning(measure.word)
-        for measure in track.readings.details(choice.reading)
-    }
+    for word in (measure.word for measure in track.readings.details(choice.reading)):
+        better = f" {phrasing.sentence(word.better)} is better." * bool(word.better)
+        rows[word.name] = f"{word.definition}{better} {word.caveat}".strip()
     rows |= {name: meaning for name, meaning in terms_of(run).items() if name not in rows}
-    return pd.DataFrame(
-        [(name, text) for name, text in rows.items() if text], columns=["word", "what it means"]
-    )
-
-
-def _meaning(word: words.Word) -> str:
-    better = f" {phrasing.sentence(word.better)} is better." if word.better else ""
-    return f"{word.definition}{better} {word.caveat}".strip()
+    told = [(name, text) for name, text in rows.items() if text]
+    return pd.DataFrame(told, columns=["word", "what it means"])
 
 
 def caveats(run: Run, choice: Choice) -> pd.DataFrame:
@@ -181,16 +165,12 @@ def versions(run: Run) -> pd.DataFrame:
             (f"{kind.replace('_', ' ')} {name}".strip(), said(value))
             for name, value in given.items()
         ]
-    rows += [
-        (f"time: {stage}", words.duration(seconds))
-        for stage, seconds in meta.get("spent", {}).items()
-        if seconds
-    ]
-    rows += [
-        (f"memory: {name}", memory.in_words(size))
-        for name, size in meta.get("memory", {}).items()
-        if size
-    ]
+    for kind, part, told in (
+        ("time", "spent", words.duration),
+        ("memory", "memory", memory.in_words),
+    ):
+        known = meta.get(part, {}).items()
+        rows += [(f"{kind}: {name}", told(amount)) for name, amount in known if amount]
     return pd.DataFrame(rows, columns=["what", "value"])
 
 

@@ -79,10 +79,9 @@ def chart_of(run: Run, choice: Choice) -> Panel:
 
 def _head(run: Run, choice: Choice, variant: Values, said: Verdict) -> str:
     """What was audited and cut, by which method, when."""
-    label = lookup.variant_label(run, dict(variant))
-    about = (
-        f"{words.axis_name(choice.measured)}: {label}" if variant["variant"] != "dense" else label
-    )
+    about = lookup.variant_label(run, variant)
+    if variant["variant"] != "dense":
+        about = f"{words.axis_name(choice.measured)}: {about}"
     day = str(run.meta["created"])[:10]
     return (
         f"<p class=kicker>{words.PRODUCT}: {escape(lookup.title_of(run))}, {escape(day)}</p>"
@@ -91,29 +90,26 @@ def _head(run: Run, choice: Choice, variant: Values, said: Verdict) -> str:
 
 
 def _fact(fact: Fact) -> str:
-    was = (
-        f"<span class=small>was {escape(fact.was)}: {escape(fact.kind)}</span>" if fact.was else ""
-    )
+    was = f"<span class=small>was {escape(fact.was)}: {escape(fact.kind)}</span>"
     name = escape(phrasing.sentence(fact.name))
-    return f"<div><span class=small>{name}</span><b>{escape(fact.value)}</b>{was}</div>"
+    value = f"<b>{escape(fact.value)}</b>{was * bool(fact.was)}"
+    return f"<div><span class=small>{name}</span>{value}</div>"
 
 
 def _limits(run: Run) -> str:
-    limits = track_of(run).evidence.limits(run, short=True)[:LIMITS]
-    items = "".join(f"<li>{escape(text)}</li>" for text in limits)
-    return (
-        f'<h2>What this cannot say</h2><ul>{items}</ul><p class=small><a href="#limits">All'
-        " limits</a></p>"
-    )
+    limits = _list(track_of(run).evidence.limits(run, short=True)[:LIMITS])
+    every = '<p class=small><a href="#limits">All limits</a></p>'
+    return f"<h2>What this cannot say</h2>{limits}{every}"
 
 
 def _again(run: Run, variant: Values) -> str:
     """Hashes of the masks, and the commands that give report and audit again."""
-    lines = [
+    lines = (
         f"python -m engine export {run.id} --to DIR --what report --variant"
-        f" {shlex.quote(variant['variant'])}"
-    ]
-    lines += [f"python -m engine runs verify {run.id}", audit_command(run)]
+        f" {shlex.quote(variant['variant'])}",
+        f"python -m engine runs verify {run.id}",
+        audit_command(run),
+    )
     code = "\n".join(line for line in lines if line and len(line) <= LONGEST_COMMAND)
     hashes = "".join(f"<li><code>{escape(text)}</code></li>" for text in masks_said(run, variant))
     masks = f"<p class=small>Masks, by SHA-256:</p><ul class=hashes>{hashes}</ul>" if hashes else ""
@@ -132,9 +128,9 @@ def masks_said(run: Run, variant: Values) -> list[str]:
     """The mask of a variant, or of each trained model behind it: its digest, with the name where
     there are several."""
     table = lookup.frame(run, "variants").set_index("variant")
-    takable = lookup.takable(run, dict(variant)) if variant["n_cut"] else {}
+    takable = lookup.takable(run, variant) if variant["n_cut"] else {}
     digests = {name: str(table.loc[name, "mask_digest"]) for name in takable if name in table.index}
-    known = {name: digest for name, digest in digests.items() if digest and digest != "nan"}
+    known = {name: digest for name, digest in digests.items() if digest not in ("", "nan")}
     return [digest if len(known) == 1 else f"{digest}  {name}" for name, digest in known.items()]
 
 
@@ -216,7 +212,8 @@ def document(title: str, body: str, figures: Values) -> str:
         "<", "\\u003c"
     )
     scripts = [get_plotlyjs(), (_HERE / "report.js").read_text(encoding="utf-8")]
-    hashes = " ".join(f"'sha256-{_sha(script)}'" for script in scripts)
+    digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
+    hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     policy = (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:;"
         " font-src data:"
@@ -239,17 +236,12 @@ def document(title: str, body: str, figures: Values) -> str:
     )
 
 
-def _sha(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
 def _about(run: Run, choice: Choice) -> str:
     """Which variant the charts of an axis are about."""
     variant = lookup.variant_of(run, choice)
-    about = (
-        f"{phrasing.sentence(lookup.variant_label(run, variant))}: {lookup.amount(run, variant)}."
-    )
-    return f"{about} Charts along {track_of(run).level.noun} show every method."
+    about = phrasing.sentence(lookup.variant_label(run, variant))
+    along = f"Charts along {track_of(run).level.noun} show every method."
+    return f"{about}: {lookup.amount(run, variant)}. {along}"
 
 
 def _verdict(run: Run, choice: Choice) -> str:
@@ -263,9 +255,8 @@ def _verdict(run: Run, choice: Choice) -> str:
 
 
 def _card(fact: Fact) -> str:
-    lines = [fact.interval, "" if not fact.kind else fact.change]
-    if fact.kind and not fact.change.startswith(fact.kind):
-        lines[1] = f"{fact.kind}: {fact.change}"
+    lead = "" if fact.change.startswith(fact.kind) else f"{fact.kind}: "
+    lines = [fact.interval, *[f"{lead}{fact.change}"] * bool(fact.kind)]
     small = "".join(f"<div class=small>{escape(line)}</div>" for line in lines if line)
     name = f'<div class="small" title="{escape(fact.help)}">{escape(fact.name)}</div>'
     return f'<div class="card">{name}<div class="value">{escape(fact.value)}</div>{small}</div>'
@@ -280,7 +271,7 @@ def panels_html(
         chart = chart_html(light, dark, prefix, figures)
         caveat = f'<p class="caveat">{escape(light.caveat)}</p>' if light.caveat else ""
         head = f"<section><h3>{escape(light.question)}</h3><p>{escape(light.said)}</p>"
-        out.append(f"{head}{chart}{caveat}{_details('Table', light.table)}</section>")
+        out.append(f"{head}{chart}{caveat}{_details(light.table)}</section>")
     return out
 
 
@@ -301,13 +292,13 @@ def _plain(chart: go.Figure) -> Values:
     return figure
 
 
-def _details(summary: str, table: pd.DataFrame) -> str:
+def _details(table: pd.DataFrame) -> str:
     if table.empty:
         return ""
     more = len(table) - _LONGEST_TABLE
     note = f"<p class=caveat>{more} more rows are in the exported tables.</p>" if more > 0 else ""
     inner = f"<div class=scroll>{table_html(table.head(_LONGEST_TABLE))}</div>{note}"
-    return f"<details><summary>{summary}</summary>{inner}</details>"
+    return f"<details><summary>Table</summary>{inner}</details>"
 
 
 def table_html(table: pd.DataFrame) -> str:
@@ -444,7 +435,10 @@ HEADS = {
 def readable(table: pd.DataFrame) -> pd.DataFrame:
     """Findings with numbers as people read them, columns HEADS."""
     ends = {
-        name: [_ends(*both) for both in zip(table[f"{of}low"], table[f"{of}high"], strict=True)]
+        name: [
+            " to ".join(map(phrasing.number, both)) if all(map(math.isfinite, both)) else ""
+            for both in zip(table[f"{of}low"], table[f"{of}high"], strict=True)
+        ]
         for name, of in (("interval", ""), ("null", "null_"))
     }
     told = table.assign(
@@ -458,14 +452,6 @@ def readable(table: pd.DataFrame) -> pd.DataFrame:
         **ends,
     )
     return told[list(HEADS)].rename(columns=HEADS)
-
-
-def _ends(low: float, high: float) -> str:
-    return (
-        f"{phrasing.number(low)} to {phrasing.number(high)}"
-        if math.isfinite(low) and math.isfinite(high)
-        else ""
-    )
 
 
 def _whole(value: float) -> str:
@@ -492,14 +478,10 @@ def _line(row: Values) -> str:
 
 
 def _run_lines(runs: Iterable[Run]) -> list[str]:
-    return [
-        line
-        for run in runs
-        for line in (
-            f"run {run.id}: {run.meta['title']}",
-            *(f"! {text}" for text in run.meta["warnings"]),
-        )
-    ]
+    lines = []
+    for run in runs:
+        lines += [f"run {run.id}: {run.meta['title']}", *map("! {}".format, run.meta["warnings"])]
+    return lines
 
 
 def experiment_html(
@@ -531,13 +513,17 @@ def page_html(
     """One HTML document of a table as people read it, lines `below` it, the charts, and the runs
     behind them."""
     figures: dict[str, Any] = {}
-    body = [
-        f"<header><p class=kicker>{words.PRODUCT}:"
-        f" {escape(head)}</p><h1>{escape(question)}</h1></header>"
-    ]
-    body.append(f"<section><div class=scroll>{table_html(table)}</div></section>")
-    body += [f"<p class=caveat>{escape(line)}</p>" for line in below]
+    charts: list[str] = []
     for place, pair in enumerate(zip(light, dark, strict=True)):
-        body += panels_html([pair], f"chart{place}", figures)
-    body += [f"<p class=caveat>{escape(line)}</p>" for line in _run_lines(runs)]
+        charts += panels_html([pair], f"chart{place}", figures)
+    below_, runs_ = (
+        [f"<p class=caveat>{escape(line)}</p>" for line in lines]
+        for lines in (below, _run_lines(runs))
+    )
+    body = [
+        f"<header><p class=kicker>{words.PRODUCT}: {escape(head)}</p>",
+        f"<h1>{escape(question)}</h1></header>",
+        f"<section><div class=scroll>{table_html(table)}</div></section>",
+        *(*below_, *charts, *runs_),
+    ]
     return document(f"{head}: {words.PRODUCT}", "\n".join(body), figures)

@@ -49,7 +49,6 @@ TITLES = {
     "full_std": "full model's standard deviation",
     "gap": "accuracy gap",
     "net": "net share",
-    "surrogate_gap": "surrogate gap",
     "degradation": "degradation gap",
     "other": "against",
     "pearson": "Pearson",
@@ -113,10 +112,18 @@ def _percent(value: float) -> str:
 
 UNITS: dict[str, Said] = {
     **dict.fromkeys(
-        (
-            *("sparsity", "realised", "percentile", "share", "t", "bytes", "time", "flipped"),
-            *("arrives", "random"),
-        ),
+        [
+            "sparsity",
+            "realised",
+            "percentile",
+            "share",
+            "t",
+            "bytes",
+            "time",
+            "flipped",
+            "arrives",
+            "random",
+        ],
         _percent,
     ),
     **dict.fromkeys(("speedup", "achieved", "target", "theoretical"), phrasing.factor),

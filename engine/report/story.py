@@ -15,7 +15,7 @@ from typing import Any
 
 from engine.core import words
 from engine.core.text import visible
-from engine.report import in_words, phrasing, verdict
+from engine.report import phrasing, verdict
 from engine.report.charts import lookup
 from engine.report.charts.cost import cost
 from engine.report.charts.headline import kind_of
@@ -139,13 +139,13 @@ def _sure(view: View) -> str:
         what = "" if is_dense else " change of the"
         return f"We cannot say: too few {measure.few} for an interval of the{what} {name}."
     if is_dense:
-        low, high = in_words.apart(row["low"], row["high"])
+        low, high = phrasing.apart(row["low"], row["high"])
         return f"The {name} may lie anywhere from {low} to {high}."
     low, high = abs(row["delta_low"]), abs(row["delta_high"])
     if kind == "unclear":
-        fall, rise = in_words.apart(low, high)
+        fall, rise = phrasing.apart(low, high)
         return f"We cannot tell: the {name} may have fallen by {fall} or risen by {rise}."
-    least, most = in_words.apart(*sorted((low, high)))
+    least, most = phrasing.apart(*sorted((low, high)))
     is_chance = kind == "fell" and phrasing.inside_null(row)
     chance = " What is left could be chance." * is_chance
     return f"The {name} {kind} by between {least} and {most} (95 % interval).{chance}"

@@ -63,15 +63,11 @@ SHOWN = (
 )
 
 
-def _of(run: Run) -> Summary:
-    found: Summary = track_of_run(run).part("summary")
-    return found
-
-
 def summary_of(run: Run) -> Values:
     """JSON-able: request, model, warnings, what the track adds, and the test results of every
     reported variant."""
-    meta, variants, results, own = run.meta, run.table("variants"), run.table("results"), _of(run)
+    meta, variants, results = run.meta, run.table("variants"), run.table("results")
+    own: Summary = track_of_run(run).part("summary")
     columns = ["variant", *own.columns.split()]
     chosen = variants.loc[variants["chosen"], columns]
     reported = results[results["split"] == "test"].merge(chosen, on="variant")
@@ -105,9 +101,7 @@ def _flips(run: Run) -> dict[str, str]:
 def summary_text(run: Run) -> str:
     """Title and warnings, what was added when, the numbers of every reported variant by axis, then
     what every chart says of the variant that a reader meets first."""
-    warnings = (
-        f"! {warning}" for warning in [*run.meta["warnings"], *run.damaged_additions.values()]
-    )
+    warnings = map("! {}".format, [*run.meta["warnings"], *run.damaged_additions.values()])
     added = (
         f"+ {one.meta['created'][:19]} added {one.id}: {one_line(one.meta['title'])}"
         for one in run.added
@@ -162,7 +156,4 @@ def _lost_most(run: Run, variant: str, measure: Measure, axis: str) -> str:
 
 def _plain(row: Values) -> Values:
     """JSON has no NaN."""
-    return {
-        name: None if isinstance(value, float) and math.isnan(value) else value
-        for name, value in row.items()
-    }
+    return {name: None if value != value else value for name, value in row.items()}

@@ -28,6 +28,11 @@ Some = Callable[[Run, Choice], Panel | Iterable[Panel]]
 """One panel, or those that are there."""
 
 
+def nothing_said(*_: Any) -> str:
+    """For what a kind of audit has nothing to say of."""
+    return ""
+
+
 def given(there: Callable[..., bool], make: Make) -> Some:
     """A panel only of runs where that is there."""
     return lambda run, choice: (make(run, choice),) if there(run, choice) else ()
@@ -290,12 +295,8 @@ class Bench:
     rows: Callable[[Run, Choice], Sequence[Row]] | None = None
     """The layers, of which so many can be switched off; None where units are few enough for a list.
     """
-    ordered: Callable[[Run, Choice], str] = lambda run, choice: ""
+    ordered: Callable[[Run, Choice], str] = nothing_said
     """By what the units of the `rows` are ordered: "by the scores of AutoBot, mean over trials"."""
-
-
-def _nothing(*_: Any) -> str:
-    return ""
 
 
 @dataclass(frozen=True)
@@ -311,19 +312,19 @@ class Ways:
     nothing of it, as the end of a sentence.
     """
 
-    instead: Callable[..., str] = _nothing
-    made: Callable[..., str] = _nothing
-    label: Callable[..., str] = _nothing
-    saves: Callable[..., str] = _nothing
-    size_note: Callable[..., str] = _nothing
-    untimed: Callable[..., str] = _nothing
-    title: Callable[[str], str] = _nothing
+    instead: Callable[..., str] = nothing_said
+    made: Callable[..., str] = nothing_said
+    label: Callable[..., str] = nothing_said
+    saves: Callable[..., str] = nothing_said
+    size_note: Callable[..., str] = nothing_said
+    untimed: Callable[..., str] = nothing_said
+    title: Callable[[str], str] = nothing_said
     """What the level of a method is, above the slider, where it is no share of units."""
     uncut: tuple[str, ...] = ()
     """Methods that cut nothing and still give models of their own."""
     own_levels: Callable[[str], bool] = lambda method: False
     """Whether the levels of a method are its own, and not those that the run was asked for."""
-    axis: Callable[[Run], str] = _nothing
+    axis: Callable[[Run], str] = nothing_said
     """The title of an axis along which all levels of a run lie that has such variants."""
     weighed: Callable[[Run], tuple[Make, ...]] = lambda run: ()
     """Charts that weigh cuts against them; none where the run has no others."""
@@ -392,7 +393,7 @@ class Front:
     """Whether only means at the chosen level compete: among all, the least cut always wins."""
     chance: Callable[[Run, Choice], Chance | None] = lambda run, choice: None
     """Cuts by chance alone at this choice; None where none are measured."""
-    draw: Callable[[Values], str] = lambda variant: ""
+    draw: Callable[[Values], str] = nothing_said
     """Which of several selections by chance a variant is, e.g. ", draw 1"."""
 
 
@@ -400,7 +401,7 @@ class Front:
 class Flags:
     """How charts mark variants with which something is wrong."""
 
-    of: Callable[[Values], str] = lambda variant: ""
+    of: Callable[[Values], str] = nothing_said
     """What is wrong with a variant; "" where nothing is."""
     symbol: str = "x"
     said: str = ""
@@ -599,17 +600,17 @@ class Telling:
     """What should be small: "the gap in accuracy between “a” and “b”"."""
     chance: str = "chance alone"
     """What a null band is made of, for a sentence that says what it would give."""
-    beyond: Callable[[Run, Choice, Values], str] = lambda run, choice, row: ""
+    beyond: Callable[[Run, Choice, Values], str] = nothing_said
     """What else than a difference between groups may be behind a harm that chance alone does not
     explain, of a row of the results; "" where nothing is known."""
-    more: Callable[[Run, Choice, Values], str] = lambda run, choice, variant: ""
+    more: Callable[[Run, Choice, Values], str] = nothing_said
     """One more sentence that belongs to the verdict on a variant; "" where there is none."""
     beside: Callable[[Run, Choice, Values], list[tuple[str, str]]] = lambda run, choice, variant: []
     """What else clearly rose, to somebody's harm, that no reading holds: in short, and in full."""
-    unusable: Callable[[Run, Values], str] = lambda run, variant: ""
+    unusable: Callable[[Run, Values], str] = nothing_said
     """The sentence in place of a verdict on a variant that is no model any more; "" for every
     other."""
-    unlearned: Callable[[Run], str] = lambda run: ""
+    unlearned: Callable[[Run], str] = nothing_said
     """The sentence in place of every verdict where the uncut model has not learned its task; ""
     where it has."""
 

@@ -19,16 +19,15 @@ from scipy.special import ndtri
 
 from engine.core import words
 from engine.core.types import Values
-from engine.report import in_words, phrasing
+from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.by_group import end_named
-from engine.report.charts.classifier_lookup import repeats
+from engine.report.charts.cost import cost_said, savings
 from engine.report.charts.flips import flipped_said
 from engine.report.charts.headline import Change, Moved, changes, ends_said, kind_of, moved
-from engine.report.charts.lookup import View, views
+from engine.report.charts.lookup import View, repeats, views
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_choice
-from engine.report.costs import cost_said, savings
 from engine.report.tracks import Measure
 from engine.store.runs import Run
 
@@ -223,9 +222,9 @@ def _taken(view: View, gained: Sequence[str]) -> tuple[str, str]:
     shorter = [(0, NAMED, most) for most in range(len(gained), 0, -1)]
     for exact, named, most in (*shorter, (0, 0, 1), (-1, 0, 1)):
         worse = _side(every, True, harm, exact, named)
-        but = f"{in_words.verbs([phrase for *_, phrase in worse])}, but " if worse else ""
+        but = f"{phrasing.verbs([phrase for *_, phrase in worse])}, but " if worse else ""
         said = f"Take it: it {but}{phrasing.listing(gained[:most])}."
-        if in_words.length(said) <= LONGEST:
+        if phrasing.length(said) <= LONGEST:
             break
     about = about_of(view, worse[0][1]) if worse else ""
     return f"{said} {_rest(view, said)}".strip(), about
@@ -248,8 +247,8 @@ def _ruled_out(view: View) -> str:
     of = "" if quality.name == group.name else f" in {quality.name}"
     said = (
         f"Ruled out: a {_way(group)} of {view.choice.tolerance:g} in {_weighed(view)} for"
-        f" any group, of {in_words.per_cent(view.choice.quality_tolerance)}{of}"
-        f" overall (error rate {in_words.per_cent(ERROR)})."
+        f" any group, of {phrasing.per_cent(view.choice.quality_tolerance)}{of}"
+        f" overall (error rate {phrasing.per_cent(ERROR)})."
     )
     judged = ({*one.groups(known="delta")["group"]} for one in views(view.run, view.choice))
     left = sorted({*view.groups()["group"]} - set.intersection(*judged))
@@ -292,8 +291,8 @@ def _costs(view: View, losses_: Sequence[Loss], *how: str) -> str:
     for (measure, is_group, way), few in alike:
         mine = sorted(few, key=lambda loss: -loss.value)
         choice, names = view.choice, [words.quoted(loss.group) for loss in mine]
-        most = f"{choice.tolerance:g}" if is_group else in_words.per_cent(choice.quality_tolerance)
-        whose = in_words.who(names, len(view.groups()), NAMED, view.judged)
+        most = f"{choice.tolerance:g}" if is_group else phrasing.per_cent(choice.quality_tolerance)
+        whose = phrasing.who(names, len(view.groups()), NAMED, view.judged)
         whose += f", most for {names[0]}" * (len(names) > NAMED)
         of = f" for {whose}" if is_group else ""
         overall = " overall" * (not is_group and measure.name in _weighed(view))
@@ -437,7 +436,7 @@ def _marked(view: View, text: str) -> str:
 def _audited(view: View) -> str:
     """The model, its size where it is known, and the groups that are compared."""
     name, size = view.run.model["name"], view.run.model.get("parameters")
-    parts = [words.model_name(str(name)), f"{in_words.millions(size)} parameters" if size else ""]
+    parts = [words.model_name(str(name)), f"{phrasing.millions(size)} parameters" if size else ""]
     groups = view.track.telling.groups(view.run, view.choice.measured)
     return "; ".join(filter(None, (", ".join(filter(None, parts)), groups)))
 
@@ -470,7 +469,7 @@ def _sentence(view: View) -> tuple[str, Measure]:
             if view.is_whole
             else f"leaves open who pays: no group has enough {group.few} to tell."
         ), group
-    room = LONGEST - in_words.length(PREDICTED) * view.is_predicted
+    room = LONGEST - phrasing.length(PREDICTED) * view.is_predicted
     short = f"the {view.reading.harm.name}"
     for name, lost, gained, most, gains in (
         (harm, ALL, ALL, NAMED, ALL),
@@ -485,9 +484,9 @@ def _sentence(view: View) -> tuple[str, Measure]:
     ):
         harms = _side(every, True, name, lost, most)
         sides = [*filter(None, (harms, _side(every, False, name, gained, most)[:gains]))]
-        told = [in_words.verbs([phrase for *_, phrase in side]) for side in sides]
+        told = [phrasing.verbs([phrase for *_, phrase in side]) for side in sides]
         said = f"{does} {', but '.join(told)}."
-        if in_words.length(said) <= room:
+        if phrasing.length(said) <= room:
             break
     return said, sides[0][0][1]
 
@@ -526,7 +525,7 @@ def _side(
             else (who.better, who.gained, group.better)
         )
         side = "worse" if is_harm else "better"
-        groups, told = in_words.who(names, who.groups, most, who.judged), []
+        groups, told = phrasing.who(names, who.groups, most, who.judged), []
         for place, one in enumerate(one for one in one_of.found if one.is_harm == is_harm):
             name = harm if one_of is every[0] else "the " * bool(most) + one.measure.name
             is_gap = one.measure == reading.harm
@@ -563,7 +562,7 @@ def uncut_ends(view: View, named: Callable[[str], str] = words.quoted) -> str:
     group = view.reading.group
     if view.is_whole and view.dense is not None:
         chance = ", which may be chance" * view.was_chance
-        return f"the {group.name} is {in_words.short(view.dense['value'])}{chance}"
+        return f"the {group.name} is {phrasing.short(view.dense['value'])}{chance}"
     table = view.groups("dense", known="value").sort_values(
         "value", ascending=group.sign < 0, kind="stable"
     )
@@ -607,7 +606,7 @@ def _of_groups(view: View, who: Moved, sentence: str) -> Iterator[str]:
         yield f"No group is clearly worse off in {_weighed(view, 'or')}."
     if who.judged and not who.worse:
         way = "rise" if group.worse == "rose" else "fall"
-        seen = in_words.short(min(who.seen, 1.0))
+        seen = phrasing.short(min(who.seen, 1.0))
         yield f"A {way} in {group.name} below {seen} could go unseen."
     if who.alone:
         yield (
@@ -620,20 +619,20 @@ def _harm_now(view: View, row: Values) -> str:
     """The harm beside that of the uncut model, and what chance alone would give."""
     measure, telling = view.reading.harm, view.track.telling
     dense = None if view.is_dense else view.dense
-    now, was = in_words.apart(row["value"], math.nan if dense is None else dense["value"])
+    now, was = phrasing.apart(row["value"], math.nan if dense is None else dense["value"])
     if view.is_predicted:
         before = "." if dense is None else f"; it is {was} before the cut."
         return f"The {measure.name} is predicted to be {now}{before}"
     when = "before" if view.track.ways.instead(view.variant) else "before the cut"
     kind, way = kind_of(view, measure, row), view.way(measure, row)
     both, high = f"{was} {when}, {now} now", row.get("null_high", math.nan)
-    limit, chance = in_words.short(high), phrasing.sentence(telling.chance)
+    limit, chance = phrasing.short(high), phrasing.sentence(telling.chance)
     if dense is None:
         start = f"The {measure.name} is {now}."
     elif kind in ("better", "worse"):
         start = f"The {measure.name} {way} from {was} to {now}."
     elif view.was_chance and phrasing.inside_null(row):
-        highs = in_words.short((dense or row)["null_high"]), limit
+        highs = phrasing.short((dense or row)["null_high"]), limit
         limit = limit if highs[0] == limit else f"{highs[0]} {when} and {limit} now"
         would = f"{telling.chance} would give up to {limit}."
         return f"We claim no change of the {measure.name} ({both}): {would}"
@@ -658,7 +657,7 @@ def _numbers(view: View) -> Iterator[Fact]:
     measured = [(measure, row) for measure, row in rows if row is not None and _is_measured(row)]
     for measure, row in measured[:3]:
         dense = None if view.is_dense else view.row(measure, "dense")
-        value, was = in_words.apart(row["value"], math.nan if dense is None else dense["value"])
+        value, was = phrasing.apart(row["value"], math.nan if dense is None else dense["value"])
         group, word = end_named(view, measure, row), measure.word
         end = f"{measure.name.removesuffix(' subgroup')}{' before' * (not view.is_dense)}"
         yield Fact(

@@ -14,6 +14,7 @@ from dataclasses import asdict
 from typing import Any
 
 from engine.audit import fitting, jobs, turn
+from engine.audit.fields import attempt
 from engine.audit.ray_executor import address_faults
 from engine.audit.request import Growth
 from engine.audit.tracks import request_from, track_named, track_of_run, tracks
@@ -103,14 +104,10 @@ def told(error: BaseException) -> dict[str, Any]:
     traceback.print_exception(error)
     sys.stderr.flush()
     if memory_ran_out(error):
-        return {
-            "kind": "error",
-            "error": "There is not enough memory for this. Ask for less, or for a smaller model.",
-        }
-    return {
-        "kind": "error",
-        "error": f"An error in the program: {type(error).__name__}. See the engine's log.",
-    }
+        said = "There is not enough memory for this. Ask for less, or for a smaller model."
+    else:
+        said = f"An error in the program: {type(error).__name__}. See the engine's log."
+    return {"kind": "error", "error": said}
 
 
 def raised(message: Values) -> PruneAuditError:
@@ -206,17 +203,13 @@ class Start(Ask):
         request = self._request(given, store)
         hooks.check()
         address, allowed = given.get("ray"), given.get("memory")
-        jobs.check(
-            request,
-            store,
-            address_faults(address, "address of the cluster") + _memory_faults(allowed),
-        )
+        faults = address_faults(address, "address of the cluster")
+        if allowed:
+            attempt(lambda: memory.amount(str(allowed), "memory"), faults)
+        jobs.check(request, store, faults)
         hooks.check()
-        return {
-            "job_id": (
-                jobs.submit(request, store, address, allowed) if given.get("start", True) else ""
-            )
-        }
+        starts = given.get("start", True)
+        return {"job_id": jobs.submit(request, store, address, allowed) if starts else ""}
 
     def _request(self, given: Values, store: Store) -> Any:
         if "job_id" not in given:
@@ -228,13 +221,3 @@ class Start(Ask):
         except (OSError, ValueError, TypeError, AttributeError) as error:
             what = f"{given['job_id']!r} cannot be read from the store."
             raise refusal("job", what, "Look at the list of jobs.") from error
-
-
-def _memory_faults(allowed: Any) -> list[Fault]:
-    """What is wrong with the memory that an audit may take."""
-    try:
-        if allowed:
-            memory.amount(str(allowed), "memory")
-    except RequestError as error:
-        return list(error.faults)
-    return []

@@ -3,7 +3,6 @@ one half."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
@@ -14,25 +13,18 @@ PART = 64
 """Terms added in 32 bits before the sum goes on in 64: keeps large sums exact enough."""
 
 
-def auc(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+def auc(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Chance that a positive image scores higher than a negative one, ties counting one half.
 
-    scores [images], positive [images] bool; weights: None (all 1, a scalar comes back), [images]
-    (the same) or [images, sets], one area per set: [sets] float64. NaN where a set has no weight on
-    one of the two classes. Same as sklearn's roc_auc_score with sample_weight, for any number of
-    sets with one sort.
+    scores [images], positive [images] bool, weights [images, sets]: one area per set, [sets]
+    float64. NaN where a set has no weight on one of the two classes. Same as sklearn's
+    roc_auc_score with sample_weight, for any number of sets with one sort.
     """
-    positive = np.asarray(positive, dtype=bool)
-    return _in_shape(
-        weights,
-        len(scores),
-        lambda w: _area(scores[positive], scores[~positive], w[positive], w[~positive]),
-    )
+    high, low = positive, ~positive
+    return _area(scores[high], scores[low], weights[high], weights[low])
 
 
-def one_vs_one(
-    probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None
-) -> np.ndarray:
+def one_vs_one(probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Mean over pairs of classes of the mean of both directions' AUC (Hand & Till 2001), shapes as
     in `auc`.
 
@@ -41,52 +33,6 @@ def one_vs_one(
     roc_auc_score(multi_class="ovo", average="macro"); with two classes whose probabilities sum to
     one it is `auc`.
     """
-    return _in_shape(weights, len(labels), lambda w: _mean_of_pairs(probabilities, labels, w))
-
-
-def one_vs_rest(
-    probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None
-) -> np.ndarray:
-    """Mean over classes of each one's AUC against all others, shapes as in `auc`.
-
-    probabilities [images, classes], labels [images] int. The classes are those with weight; NaN
-    below two of them. With all classes there it is sklearn's roc_auc_score(multi_class="ovr",
-    average="macro").
-    """
-    return _in_shape(weights, len(labels), lambda w: _mean_of_classes(probabilities, labels, w))
-
-
-def _mean_of_classes(
-    probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
-    """`one_vs_rest` for weights [images, sets]: [sets] float64."""
-    areas = np.stack(
-        [auc(probabilities[:, label], labels == label, weights) for label in np.unique(labels)]
-    )
-    known = np.isfinite(areas)
-    count = known.sum(axis=0)
-    return np.divide(
-        np.where(known, areas, 0.0).sum(axis=0),
-        count,
-        out=np.full(len(count), np.nan),
-        where=count > 0,
-    )
-
-
-def _in_shape(
-    weights: np.ndarray | None, n: int, area_of: Callable[[np.ndarray], np.ndarray]
-) -> np.ndarray:
-    """`area_of` the weights as [images, sets]: [sets] for weights [images, sets], a scalar for None
-    or [images]."""
-    if weights is not None and weights.ndim == 2:
-        return area_of(weights)
-    return area_of(np.ones((n, 1)) if weights is None else np.asarray(weights)[:, None])[0]
-
-
-def _mean_of_pairs(
-    probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
-    """`one_vs_one` for weights [images, sets]: [sets] float64."""
     rows = {int(label): np.flatnonzero(labels == label) for label in np.unique(labels)}
     weight = {label: weights[places] for label, places in rows.items()}
     total, count = np.zeros(weights.shape[1]), np.zeros(weights.shape[1])
@@ -97,6 +43,21 @@ def _mean_of_pairs(
         total += np.where(known, (there + back) / 2, 0.0)
         count += known
     return np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
+
+
+def one_vs_rest(probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Mean over classes of each one's AUC against all others, shapes as in `auc`.
+
+    probabilities [images, classes], labels [images] int. The classes are those with weight; NaN
+    below two of them. With all classes there it is sklearn's roc_auc_score(multi_class="ovr",
+    average="macro").
+    """
+    areas = np.stack(
+        [auc(probabilities[:, label], labels == label, weights) for label in np.unique(labels)]
+    )
+    known = np.isfinite(areas)
+    total, count = np.where(known, areas, 0.0).sum(axis=0), known.sum(axis=0)
+    return np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
 
 
 def _area(

@@ -4,10 +4,11 @@ selected sets."""
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
+from itertools import chain, combinations
 
 import numpy as np
 import pandas as pd
@@ -56,7 +57,7 @@ def _known(ratings: ArrayLike) -> np.ndarray:
     return table[np.isfinite(table).all(axis=1)]
 
 
-def icc_c1_bootstrap(ratings: ArrayLike, draws: int = DRAWS) -> tuple[float, float]:
+def icc_c1_bootstrap(ratings: ArrayLike) -> tuple[float, float]:
     """Percentile interval of ICC(C,1) of ratings [units, seeds] from resampled units: wide where
     few units carry it.
 
@@ -68,16 +69,14 @@ def icc_c1_bootstrap(ratings: ArrayLike, draws: int = DRAWS) -> tuple[float, flo
     if units < 3 or seeds < 2:
         return math.nan, math.nan
     table = table - table.mean()
-    counts = (
-        rng("icc bootstrap").multinomial(units, np.full(units, 1 / units), size=draws).astype(float)
-    )
+    drawn = counts(rng("icc bootstrap"), DRAWS, units, narrow=False)
     means = table.mean(axis=1)
-    grand, columns = counts @ means / units, counts @ table / units
-    within = counts @ ((table - means[:, None]) ** 2).sum(axis=1)
+    grand, columns = drawn @ means / units, drawn @ table / units
+    within = drawn @ ((table - means[:, None]) ** 2).sum(axis=1)
     error = (within - units * ((columns - grand[:, None]) ** 2).sum(axis=1)) / (
         (units - 1) * (seeds - 1)
     )
-    between = seeds * (counts @ means**2 - units * grand**2) / (units - 1)
+    between = seeds * (drawn @ means**2 - units * grand**2) / (units - 1)
     below = between + (seeds - 1) * error
     with unwarned():
         values = np.where(below > 0, (between - error) / below, np.nan)
@@ -328,24 +327,17 @@ def top_heads(scores: pd.DataFrame, share: float = 0.2) -> dict[str, list[int]]:
     """
     size = exact_count(share, len(scores))
     ordered = scores.sort_index()
-    return {
-        str(name): [
-            int(unit)
-            for unit in (
-                ordered[name].dropna().sort_values(ascending=False, kind="stable").index[:size]
-            )
-        ]
-        for name in ordered.columns
+    best = {
+        str(name): column.dropna().sort_values(ascending=False, kind="stable").index[:size]
+        for name, column in ordered.items()
     }
+    return {name: list(map(int, units)) for name, units in best.items()}
 
 
 def in_axes(tops: Mapping[str, Sequence[int]]) -> dict[int, int]:
     """In how many of the sets each unit is: most first, then by unit."""
-    counts: dict[int, int] = {}
-    for units in tops.values():
-        for unit in units:
-            counts[unit] = counts.get(unit, 0) + 1
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+    found = Counter(chain.from_iterable(tops.values()))
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 
 def overlap(first: Sequence[int], second: Sequence[int], n_units: int) -> Overlap:

@@ -46,11 +46,6 @@ class Difference:
     n: int
 
 
-def _counts(generator: np.random.Generator, n_boot: int, size: int) -> np.ndarray:
-    """How often each of `size` things is drawn in each bootstrap draw, [n_boot, size] float64."""
-    return generator.multinomial(size, np.full(size, 1 / size), size=n_boot).astype(float)
-
-
 HELD = 1 << 22
 """Numbers of a table of draws that are held as float64; larger tables are held as bytes, and made
 so in parts."""
@@ -59,15 +54,16 @@ so in parts."""
 def counts(
     generator: np.random.Generator, n_boot: int, size: int, narrow: bool | None = None
 ) -> np.ndarray:
-    """As `_counts`, [n_boot, size]: float64, or uint8 where there are more than HELD (or as
-    `narrow` says). Of so many things, one in so many each, none is drawn 256 times: the chance of
-    that is below 1e-500."""
+    """How often each of `size` things is drawn each time, [n_boot, size]: float64, or uint8 where
+    there are more than HELD (or as `narrow` says). Of so many things, one in so many each, none is
+    drawn 256 times: the chance of that is below 1e-500."""
+    shares = np.full(size, 1 / size)
     if not (n_boot * size > HELD if narrow is None else narrow):
-        return _counts(generator, n_boot, size)
+        return generator.multinomial(size, shares, size=n_boot).astype(float)
     out, step = np.empty((n_boot, size), dtype=np.uint8), max(1, HELD // size)
     for at in range(0, n_boot, step):
         part = min(step, n_boot - at)
-        out[at : at + part] = generator.multinomial(size, np.full(size, 1 / size), size=part)
+        out[at : at + part] = generator.multinomial(size, shares, size=part)
     return out
 
 

@@ -33,8 +33,7 @@ from engine.core.files import (
     sha256_of,
 )
 from engine.core.types import Values, digest_of
-from engine.store.sealed import DamagedError, read_document, write_document
-from engine.store.shards import PartialFit, Shards
+from engine.store.sealed import DamagedError, PartialFit, Shards, read_document, write_document
 
 # Tables as files, with what tells later that they are as they were written.
 
@@ -57,10 +56,6 @@ class Pieces:
 
     def __len__(self) -> int:
         return self.rows
-
-    def frame(self) -> pd.DataFrame:
-        """All of it at once."""
-        return pd.concat(list(self.each()), ignore_index=True)
 
 
 def write_tables(folder: Path, tables: Mapping[str, pd.DataFrame | Pieces]) -> Values:
@@ -271,16 +266,6 @@ def id_of(run_id: str, asked: Values, versions: Mapping[str, int]) -> str:
     """The id of what is added to a run: digest of the run, what was asked (JSON-able) and the
     code's versions."""
     return digest_of([run_id, dict(asked), dict(versions)])[:16]
-
-
-def paths_of(root: Path, run_id: str) -> tuple[Path, ...]:
-    """Folders of everything that was added to a run in the store at `root`, damaged ones too."""
-    folder = root / "additions" / run_id
-    return (
-        tuple(sorted(path for path in folder.glob("[!.]*") if path.is_dir()))
-        if folder.is_dir()
-        else ()
-    )
 
 
 def write_addition(
@@ -649,11 +634,13 @@ class Store:
         if not self.has(run_id):
             known = ", ".join(self.ids()) or "none yet"
             raise refusal("run", f"{run_id!r} is not in the store {self.root}.", f"Known: {known}.")
-        return Run(self.runs_folder / run_id, self.additions(run_id), title_of(self.root, run_id))
+        return _with_all(self.runs_folder / run_id, [self])
 
     def additions(self, run_id: str) -> tuple[Path, ...]:
-        """Folders of what this store holds beside a run, wherever the run itself is."""
-        return paths_of(self.root, run_id)
+        """Folders of what this store holds beside a run, wherever the run itself is, damaged ones
+        too."""
+        found = (self.root / "additions" / run_id).glob("[!.]*")
+        return tuple(sorted(path for path in found if path.is_dir()))
 
     def write(
         self,
@@ -836,10 +823,7 @@ def find_run(run_id: str, stores: list[Store]) -> Run:
     """The run from the first store that has it, with what any of them holds beside it."""
     for store in stores:
         if store.has(run_id):
-            beside = tuple(path for one in stores for path in one.additions(run_id))
-            return Run(
-                store.runs_folder / run_id, beside, called((one.root for one in stores), run_id)
-            )
+            return _with_all(store.runs_folder / run_id, stores)
     known = ", ".join(known_id for store in stores for known_id in store.ids()) or "none yet"
     raise refusal("run", f"{run_id!r} is in no store.", f"Known: {known}.")
 
@@ -847,18 +831,16 @@ def find_run(run_id: str, stores: list[Store]) -> Run:
 def open_run(id_or_path: str | Path) -> Run:
     """A finished run: by its folder, or by its id from the user's own store or the embedded
     ones."""
-    path = Path(id_or_path).expanduser()
+    path = Path(id_or_path).expanduser().absolute()
     if (path / RUN).is_file():
-        beside = (Store(path.absolute().parent.parent), *default_stores())
-        found = dict.fromkeys(
-            added for store in beside for added in store.additions(path.absolute().name)
-        )
-        return Run(
-            path.absolute(),
-            tuple(found),
-            called((store.root for store in beside), path.absolute().name),
-        )
+        return _with_all(path, [Store(path.parent.parent), *default_stores()])
     return find_run(str(id_or_path), default_stores())
+
+
+def _with_all(path: Path, stores: Sequence[Store]) -> Run:
+    """The run in a folder, with what any of the stores holds beside it and calls it."""
+    beside = dict.fromkeys(added for store in stores for added in store.additions(path.name))
+    return Run(path, tuple(beside), called((store.root for store in stores), path.name))
 
 
 # Titles: what a person calls an audit, STORE/titles/RUN.json, beside the run and never in it. They

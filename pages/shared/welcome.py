@@ -15,7 +15,7 @@ from engine.core import words
 from engine.core.errors import PruneAuditError
 from engine.core.files import ASSETS
 from engine.report import story
-from engine.report.charts.thumbnail import thumbnail
+from engine.report.charts.by_group import thumbnail
 from engine.report.contents import default_choice
 from engine.report.tracks import track_of, tracks
 from engine.store.runs import Run, RunSummary

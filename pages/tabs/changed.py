@@ -13,7 +13,7 @@ import streamlit as st
 from engine.core.errors import PruneAuditError
 from engine.report import phrasing
 from engine.report.bundle import holding
-from engine.report.charts import classifier_changed, classifier_lookup, flips, lookup
+from engine.report.charts import classifier_changed, flips, lookup
 from engine.report.charts.panel import Choice
 from engine.report.charts.where_it_looks import ABOUT, WAYS, overlays
 from engine.report.tracks import track_of
@@ -108,7 +108,7 @@ def texts(run: KeptRun, choice: Choice) -> None:
 def one_repeat(run: KeptRun, choice: Choice, what: str) -> int | None:
     """The trial or seed that the reader chose: `what` is about one model, not a mean. None where
     nothing is cut."""
-    known = [int(seed) for seed in made(run, classifier_lookup.trials_of, choice)["seed"]]
+    known = [int(seed) for seed in made(run, lookup.trials_of, choice)["seed"]]
     if not known:
         return None
     name = track_of(run).nouns.repeat
@@ -139,7 +139,7 @@ def _picked(run: KeptRun, choice: Choice, per_page: int) -> Picked | None:
         st.markdown(f"No test {track.nouns.item} changed class in this {track.nouns.repeat}.")
         return None
     group, sides, page = _filters(every, per_page)
-    trials = made(run, classifier_lookup.trials_of, choice)
+    trials = made(run, lookup.trials_of, choice)
     variant = str(trials.loc[trials["seed"] == repeat, "variant"].iat[0])
     shown = {kind: part.iloc[page] for kind, part in sides.items()}
     return Picked(variant, sides, shown, group == EVERY)

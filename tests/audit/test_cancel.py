@@ -21,9 +21,7 @@ from tests.places import ROOT
 JOB = "job-1"
 
 
-def prepared(
-    tmp_path, status="running", updated="2026-01-01T00:00:00+00:00"
-) -> tuple[Store, object]:
+def prepared(tmp_path, status="running", updated="2026-01-01T00:00:00+00:00"):
     store = Store(tmp_path)
     folder = store.jobs_folder / JOB
     folder.mkdir(parents=True)
@@ -35,16 +33,16 @@ class Watched:
     """What the watcher of a job asks for: how long it waits once the job is cancelled, and whether
     it ends it."""
 
-    def __init__(self, folder, looks: int) -> None:
+    def __init__(self, folder, looks):
         self.folder, self.looks, self.waited, self.left = folder, looks, 0.0, []
 
-    def wait(self, seconds: float) -> None:
+    def wait(self, seconds):
         self.looks -= 1
         if self.looks == 0:  # cancelled just after a look: the whole of this wait counts
             (self.folder / "cancel").touch()
         self.waited += seconds * (self.looks <= 0)
 
-    def watch(self) -> Watched:
+    def watch(self):
         jobs.end_when_cancelled(self.folder, self.wait, self.left.append)
         return self
 
@@ -110,10 +108,10 @@ def test_a_queued_job_is_not_stranded_by_a_clock(tmp_path, monkeypatch, days):
 
 
 def test_a_cancel_while_modules_are_imported_ends_the_process(tmp_path, monkeypatch):
-    left: list[int] = []
+    left = []
     ready = threading.Event()
 
-    def leave(code: int) -> None:
+    def leave(code):
         left.append(code)
         ready.set()  # what ends a process, here only its loop
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import math
+import shlex
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,13 +76,14 @@ class Garden(Request):
     track = "garden"
 
 
-def read(*words: str) -> Garden:
+def read(words):
+    """What a command line asks for."""
     parser = argparse.ArgumentParser(exit_on_error=False)
     add_options(parser, fields_of(Garden))
-    return request_of(parser.parse_args(words), Garden)
+    return request_of(parser.parse_args(shlex.split(words)), Garden)
 
 
-def wrong(**values: Any) -> dict[str, str]:
+def wrong(**values):
     return {
         fault.where: f"{fault.what} {fault.fix}" for fault in checked(Garden("here", **values))[1]
     }
@@ -89,38 +91,9 @@ def wrong(**values: Any) -> dict[str, str]:
 
 def test_every_kind_is_read_from_its_option():
     found = read(
-        "--place",
-        "here",
-        "--tool",
-        "dig,fill",
-        "--tool",
-        "dig",
-        "--share",
-        "0.2,0.5",
-        "--beds",
-        "4",
-        "--water",
-        "rain",
-        "--most",
-        "7",
-        "--fence",
-        "--no-shade",
-        "--no-birds",
-        "--soil",
-        "sand",
-        "--map",
-        "/there/x",
-        "--set",
-        "dig.depth=5",
-        "--recipe",
-        "rate=0.1",
-        "--how",
-        "dig",
-        "--how",
-        "fill",
-        "--seed",
-        "3",
-        "--restart",
+        "--place here --tool dig,fill --tool dig --share 0.2,0.5 --beds 4 --water rain --most 7"
+        " --fence --no-shade --no-birds --soil sand --map /there/x --set dig.depth=5"
+        " --recipe rate=0.1 --how dig --how fill --seed 3 --restart"
     )
     assert found == Garden(
         "here",
@@ -143,15 +116,13 @@ def test_every_kind_is_read_from_its_option():
 
 
 def test_what_is_not_said_is_the_declared_default():
-    assert read("--place", "here") == Garden("here")
-    assert read("--place", "here", "--shade").shade is True
+    assert read("--place here") == Garden("here")
+    assert read("--place here --shade").shade is True
 
 
 def test_all_that_cannot_be_read_is_told_together_by_option():
     with pytest.raises(RequestError) as error:
-        read(
-            "--share", "a", "--beds", "many", "--water", "x", "--set", "depth=1", "--recipe", "fast"
-        )
+        read("--share a --beds many --water x --set depth=1 --recipe fast")
     told = {fault.where: fault.what for fault in error.value.faults}
     assert told == {
         "--share": "'a' is not a list of numbers.",
@@ -222,6 +193,7 @@ def test_what_is_wrong_is_named_by_the_field(values, where, said):
 def test_numbers_and_lists_of_them_are_kept_in_one_way():
     found = Garden("here", shares=(0.5, 0.25, 0.5), water=2)
     assert found.shares == (0.25, 0.5) and isinstance(found.water, float)
+    assert found == Garden("here", ["dig"], [0.5, 0.25], water=2.0), "a list is as good as a tuple"
 
 
 def test_types_are_told_together_with_all_else_and_only_without_a_place_nothing_else():
@@ -236,12 +208,6 @@ def test_types_are_told_together_with_all_else_and_only_without_a_place_nothing_
     ]
     sound, faults = checked(Garden("here", tools=5, beds=4))
     assert sound == Garden("here", beds=4) and len(faults) == 1
-
-
-def test_a_list_is_as_good_as_a_tuple():
-    assert Garden("here", tools=["fill"], shares=[0.5, 0.25]) == Garden(
-        "here", ("fill",), (0.25, 0.5)
-    )
 
 
 def test_what_does_not_count_makes_no_other_request():
@@ -282,7 +248,7 @@ WRONG = (5, "x", None, math.nan, [{}], [None], {"x": {"y": [{}]}}, [[]])
 """What a notebook or a JSON file may say where something else is meant."""
 
 
-def nowhere(track: str) -> dict[str, Any]:
+def nowhere(track):
     """What a request of a track cannot do without, and nothing of it is there."""
     fields = fields_of(tracks()[track].part("request"))
     files = {field.name: "/no/such" for field in fields if field.kind in ("source", "path")}

@@ -27,39 +27,53 @@ class Asked:
     )
 
 
-def timed(monkeypatch, fixed: float, per_prompt: float) -> list[Asked]:
-    """An audit that takes `fixed` seconds and so many per prompt; returns what is tried."""
-    tried = []
+@pytest.fixture
+def takes(monkeypatch):
+    """Makes audits take so many seconds, by the request; gives what is tried."""
 
-    def forecast(request, store, hooks, patience):
-        assert patience >= fitting.PATIENCE
-        tried.append(request)
-        return fixed + per_prompt * (request.prompts or 1000)
+    def of(seconds):
+        tried = []
 
-    monkeypatch.setattr(fitting, "forecast", forecast)
-    return tried
+        def forecast(request, store, hooks, patience):
+            assert patience >= fitting.PATIENCE
+            tried.append(request)
+            return seconds(request)
+
+        monkeypatch.setattr(fitting, "forecast", forecast)
+        return tried
+
+    return of
 
 
-def test_what_fits_is_taken_as_it_was_asked(monkeypatch):
-    tried = timed(monkeypatch, 10.0, 1.0)
+def prompts_of(request):
+    return request.prompts or 1000
+
+
+def drawn(request):
+    """A prompt takes a second in each seed, for the model and every random cut."""
+    return prompts_of(request) * request.seeds * (1 + request.cuts)
+
+
+def test_what_fits_is_taken_as_it_was_asked(takes):
+    tried = takes(lambda one: 10 + prompts_of(one))
     found = fitting.fit(Asked(), 1100.0, None)
     assert found.request == Asked() and tried == [Asked()] and found.changed == {}
     assert found.said == "All that was asked for takes about 17 minutes."
 
 
 @pytest.mark.parametrize("fixed", [0.0, 100.0, 500.0])
-def test_prompts_and_text_shrink_by_one_share_until_the_time_holds(monkeypatch, fixed):
-    tried = timed(monkeypatch, fixed, 3.0)
+def test_prompts_and_text_shrink_by_one_share_until_the_time_holds(takes, fixed):
+    tried = takes(lambda one: fixed + 3 * prompts_of(one))
     found = fitting.fit(Asked(), 1000.0, None)
-    takes = fixed + 3.0 * found.request.prompts
-    assert 600 <= takes <= 1000 and len(tried) <= fitting.TRIES
+    seconds = fixed + 3.0 * found.request.prompts
+    assert 600 <= seconds <= 1000 and len(tried) <= fitting.TRIES
     assert found.request.tokens == pytest.approx(max(1000, 4 * found.request.prompts), abs=4)
     assert f"With {found.request.prompts:,} prompts" in found.said
     assert found.said.startswith("All that was asked for takes about")
 
 
-def test_the_fewest_stay_and_a_time_too_short_for_them_is_refused(monkeypatch):
-    timed(monkeypatch, 500.0, 1.0)
+def test_the_fewest_stay_and_a_time_too_short_for_them_is_refused(takes):
+    takes(lambda one: 500 + prompts_of(one))
     with pytest.raises(RequestError, match="with 24 prompts and 1,000 tokens"):
         fitting.fit(Asked(), 400.0, None)
     few = replace(Asked(), prompts=10, tokens=500)
@@ -87,13 +101,8 @@ class Repeated(Asked):
     "seconds, prompts, seeds, cuts",
     [(21_000, (200, 340), 3, 20), (900, (360, 900), 1, 0), (60, (24, 60), 1, 0)],
 )
-def test_repeats_go_before_prompts_are_too_few(monkeypatch, seconds, prompts, seeds, cuts):
-    """A prompt takes a second in each seed, for the model and every random cut."""
-
-    def forecast(request, store, hooks, patience):
-        return (request.prompts or 1000) * request.seeds * (1 + request.cuts)
-
-    monkeypatch.setattr(fitting, "forecast", forecast)
+def test_repeats_go_before_prompts_are_too_few(takes, seconds, prompts, seeds, cuts):
+    takes(drawn)
     found = fitting.fit(Repeated(), seconds, None)
     assert prompts[0] <= found.request.prompts <= prompts[1]
     assert (found.request.seeds, found.request.cuts) == (seeds, cuts)
@@ -102,11 +111,8 @@ def test_repeats_go_before_prompts_are_too_few(monkeypatch, seconds, prompts, se
         fitting.fit(Repeated(), 20, None)
 
 
-def test_time_that_is_left_goes_into_repeats(monkeypatch):
-    def forecast(request, store, hooks, patience):
-        return (request.prompts or 1000) * request.seeds * (1 + request.cuts)
-
-    monkeypatch.setattr(fitting, "forecast", forecast)
+def test_time_that_is_left_goes_into_repeats(takes):
+    takes(drawn)
     found = fitting.fit(Repeated(), 2500, None)
     assert found.changed == {"seeds": 2, "cuts": 0} and found.seconds == 2000
     most = fitting.fit(Repeated(), 7000, None)
@@ -115,7 +121,7 @@ def test_time_that_is_left_goes_into_repeats(monkeypatch):
     )
 
 
-def test_a_long_text_takes_no_prompts_away(monkeypatch):
+def test_a_long_text_takes_no_prompts_away(takes):
     """Of 300,000 tokens the share that is enough is small; as many prompts are tried as are."""
 
     @dataclass(frozen=True)
@@ -127,16 +133,12 @@ def test_a_long_text_takes_no_prompts_away(monkeypatch):
             scale=Scale(lambda _: 1000, lambda request: 300_000, "tokens", 2000),
         )
 
-    def forecast(request, store, hooks, patience):
-        drawn = (request.prompts or 1000) * request.seeds * (1 + request.cuts)
-        return drawn + (request.tokens or 300_000) / 100
-
-    monkeypatch.setattr(fitting, "forecast", forecast)
+    takes(lambda one: drawn(one) + (one.tokens or 300_000) / 100)
     found = fitting.fit(Long(), 200, None).request
     assert (found.prompts, found.tokens, found.seeds, found.cuts) == (120, 2000, 1, 0)
 
 
-def test_the_quick_preset_stands_in_before_prompts_are_too_few(monkeypatch):
+def test_the_quick_preset_stands_in_before_prompts_are_too_few(takes):
     """For what is as usual: what a person chose stays, and how much is measured is fitted anew."""
 
     @dataclass(frozen=True)
@@ -145,11 +147,7 @@ def test_the_quick_preset_stands_in_before_prompts_are_too_few(monkeypatch):
         length: int = asked(9, quick=3, label="Length")
         length_settings: str = ""
 
-    def forecast(request, store, hooks, patience):
-        drawn = (request.prompts or 1000) * request.seeds * (1 + request.cuts)
-        return drawn * len(request.methods) * request.length
-
-    monkeypatch.setattr(fitting, "forecast", forecast)
+    takes(lambda one: drawn(one) * len(one.methods) * one.length)
     whole = fitting.fit(Preset(), 27 * 130, None)
     assert "preset" not in whole.said and 120 <= whole.request.prompts <= 130
     found = fitting.fit(Preset(), 27 * 100, None)
@@ -166,32 +164,29 @@ def test_the_quick_preset_stands_in_before_prompts_are_too_few(monkeypatch):
     assert alone.said.endswith("length. It takes about 30 seconds.")
 
 
-def test_a_request_that_is_wrong_is_tried_once(monkeypatch):
+def test_a_request_that_is_wrong_is_tried_once(takes):
     @dataclass(frozen=True)
     class Preset(Asked):
         length: int = asked(9, quick=3, label="Length")
 
-    tried = []
-
-    def forecast(request, store, hooks, patience):
-        tried.append(request)
+    def damaged(request):
         raise refusal("model", "is damaged.", "Mend it.")
 
-    monkeypatch.setattr(fitting, "forecast", forecast)
+    tried = takes(damaged)
     with pytest.raises(RequestError, match="is damaged"):
         fitting.fit(Preset(), 100, None)
     assert len(tried) == 1
 
 
-def test_a_time_shorter_than_a_try_is_refused_before_anything_is_tried(monkeypatch):
-    tried = timed(monkeypatch, 10.0, 1.0)
+def test_a_time_shorter_than_a_try_is_refused_before_anything_is_tried(takes):
+    tried = takes(prompts_of)
     with pytest.raises(RequestError, match="is shorter than trying"):
         fitting.fit(Asked(), 1.0, None)
     assert tried == []
 
 
-def test_a_model_that_tells_nothing_in_time_is_refused(monkeypatch):
-    monkeypatch.setattr(fitting, "forecast", lambda *given: None)
+def test_a_model_that_tells_nothing_in_time_is_refused(takes):
+    takes(lambda request: None)
     with pytest.raises(RequestError, match="too short to tell"):
         fitting.fit(Asked(), 400.0, None)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
@@ -15,14 +13,14 @@ from tests.places import ROOT
 
 STATED = (
     "engine.audit.tracks",
-    "engine.store.shards",
+    "engine.store.sealed",
     "engine.surgery.heads.replay",
     "engine.surgery.record",
     "engine.training.recipe",
 )
 
 
-def finders() -> Iterator[Callable[[], Any]]:
+def finders():
     """Whatever a `base.py` of a track finds with `members` or `named`."""
     for path in sorted((ROOT / "engine" / "tracks").rglob("base.py")):
         name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
@@ -34,7 +32,7 @@ def finders() -> Iterator[Callable[[], Any]]:
                 yield function
 
 
-def methods() -> list[Any]:
+def methods():
     """What is found, with the folder it is of."""
     found = []
     for function in finders():

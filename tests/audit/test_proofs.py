@@ -51,7 +51,7 @@ def test_more_of_a_run_proves_its_masks(track, tmp_path, asked):
     assert len(asked) == 1
 
 
-def some_mask(run: str, folder):
+def some_mask(run, folder):
     """A mask that the run exports, with one unit less."""
     assert main(["export", run, "--to", str(folder / "out"), "--what", "masks"]) == 0
     return next((folder / "out").rglob("*mask*.json"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import importlib
 import json
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,7 @@ from engine.audit.jobs import list_jobs
 from engine.audit.ray_executor import OnRay
 from engine.audit.tracks import tracks
 from engine.cli import main
-from engine.store.runs import Run, Store
+from engine.store.runs import Store
 from tests.audit.dying import DOOMED, on_dying_workers
 from tests.ray_cluster import one_more, ray_cluster
 
@@ -49,7 +48,7 @@ def test_workers_and_a_node_that_die_in_the_middle_of_any_kind_of_part_cost_that
     assert differences(found, expected, exact=False) == []
 
 
-def audited(words: list[str], store: Path, capsys) -> Run:
+def audited(words, store, capsys):
     """The run that a command computed; what it prints is the run as JSON and nothing of Ray's."""
     assert main([*words, "--json", "--store", str(store)]) == 0, capsys.readouterr().err
     return Store(store).open(json.loads(capsys.readouterr().out)["run"])

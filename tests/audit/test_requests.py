@@ -1,22 +1,23 @@
-"""Requests of every track: JSON and back, equal ones are one run and one job, and whatever counts
-makes another run."""
+"""Requests of every track: JSON and words and back, equal ones are one run and one job, and
+whatever counts makes another run. All that is wrong is named at once, each with what would do."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import shlex
 from dataclasses import replace
-from typing import Any
+from functools import cache
 
 import pytest
 
+from engine.audit.command_line import command_of
 from engine.audit.fields import fields_of, values_of
 from engine.audit.jobs import job_id_of
-from engine.audit.request import Plan
 from engine.audit.tracks import request_from, track_of_request, tracks
 from engine.core.errors import RequestError
-from engine.core.types import Setting
 from tests.audit.run_checks import smallest_request
+from tests.made_up import small
+from tests.places import ROOT
 
 HELD = {"device"}
 """What counts though no other value of it can be tried on every machine."""
@@ -27,21 +28,21 @@ ALWAYS = {"first_seed", "seeds", "trials", "methods", "step", "iterations"}
 
 
 @pytest.fixture(scope="module", params=tracks())
-def request_(request, tmp_path_factory) -> Any:
+def request_(request, tmp_path_factory):
     """The request of the smallest audit of a track."""
     return smallest_request(request.param, tmp_path_factory.mktemp("world"))
 
 
 @pytest.fixture(scope="module")
-def plan(request_) -> Plan:
+def plan(request_):
     return validated(request_)
 
 
-def validated(request: Any) -> Plan:
+def validated(request):
     return track_of_request(request).part("validate")(request)
 
 
-def others(field: Setting, value: Any, request: Any) -> Iterator[Any]:
+def others(field, value, request):
     """Values that may be allowed in place of this one; settings of methods that are asked."""
     if field.kind in ("integer", "number"):
         given = value if isinstance(value, int | float) else field.default
@@ -110,3 +111,60 @@ def test_every_field_that_counts_makes_another_run(request_, plan):
         else:
             assert field.name not in ALWAYS, field.name
     assert len(tried) >= 12, sorted(tried)
+
+
+def test_words_say_the_request_or_nothing(tmp_path):
+    said = 0
+    for track in tracks():
+        asked = {
+            **small(track, tmp_path, f"of-{track}").meta["request"],
+            "track": track,
+            "title": "it's mine; rm -rf",
+        }
+        words = shlex.split(command_of(asked))
+        if words:
+            said += 1
+            assert words[:4] == ["python", "-m", "engine", tracks()[track].word]
+            assert "it's mine; rm -rf" in words, "quoted as one word"
+    assert said, "some requests can be said"
+
+
+def test_a_request_that_nobody_knows_has_no_words():
+    assert (
+        command_of({"track": "no_such_track"})
+        == ""
+        == command_of({"track": next(iter(tracks())), "odd": 1})
+    )
+
+
+def rows():
+    """(track, changed fields, words that are said) of every row of every track's
+    `wrong_requests.json`: fields of its smallest audit set to something wrong, and what is said."""
+    found = []
+    for track in tracks():
+        table = ROOT / "tests" / "tracks" / track / "wrong_requests.json"
+        for change, said in json.loads(table.read_text(encoding="utf-8")):
+            found.append(pytest.param(track, change, said, id=f"{track}-{'-'.join(change)}"))
+    return found
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    """The request of the smallest audit of a track, as JSON."""
+    folder = tmp_path_factory.mktemp
+    return cache(lambda track: smallest_request(track, folder(track)).to_dict())
+
+
+@pytest.mark.parametrize(("track", "change", "said"), rows())
+def test_what_is_wrong_is_named(sound, track, change, said):
+    with pytest.raises(RequestError) as caught:
+        request = request_from({**sound(track), **change})
+        track_of_request(request).part("validate")(request)
+    faults = [str(fault) for fault in caught.value.faults]
+    assert [words for words in said if not any(words in one for one in faults)] == [], faults
+    assert len(faults) == len(set(faults))
+
+
+def test_every_track_has_a_row_of_many_faults():
+    for track in tracks():
+        assert max(len(said) for one, _, said in (row.values for row in rows()) if one == track) > 5

@@ -40,7 +40,7 @@ class Answers(Trains):
 class Context(MeasurementContext):
     device, fails = torch.device("cpu"), False
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.keeper, self.hooks = InMemory(), Hooks()
 
     def recipe(self):
@@ -68,7 +68,7 @@ def many():
     torch.set_num_threads(before)
 
 
-def threads(context: Context, kind: str) -> int:
+def threads(context, kind):
     return int(context.fetch([Shard(kind)])[0]["threads"].item())
 
 
@@ -91,7 +91,7 @@ def test_an_accelerator_keeps_them_all(many):
     assert threads(context, "trains") == many
 
 
-def gradient() -> torch.Tensor:
+def gradient():
     """Of a convolution's bias and weights over some thousand places, which threads add up in
     parts."""
     torch.manual_seed(3)

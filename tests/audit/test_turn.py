@@ -3,6 +3,7 @@ dead one."""
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import threading
@@ -16,22 +17,22 @@ from engine.store.runs import Store
 from tests.places import ROOT
 
 
-def nothing() -> None:
+def nothing():
     pass
 
 
 @pytest.fixture
-def turns(tmp_path) -> Store:
+def turns(tmp_path):
     return Store(tmp_path)
 
 
 class Checks:
     """Counts the looks of an audit that waits, and says when there were some."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.waits = threading.Event()
 
-    def __call__(self) -> None:
+    def __call__(self):
         self.waits.set()
 
 
@@ -48,7 +49,7 @@ def test_an_audit_waits_for_the_answer_on_its_device_only(turns):
 
 
 def test_an_audit_that_waits_can_be_cancelled(turns):
-    def cancelled() -> None:
+    def cancelled():
         raise Cancelled
 
     with answering(turns, "cpu", nothing), pytest.raises(Cancelled):
@@ -69,17 +70,24 @@ def test_one_answer_is_waited_for_as_long_as_patience_lasts_and_the_next_one_ane
         assert check.waits.is_set()
 
 
-def test_a_killed_answer_holds_nobody_up(turns):
+@contextlib.contextmanager
+def holding(turns, scope):
+    """Another process within `answering` or `working` on the same store."""
     code = (
-        "import sys\nfrom engine.audit.turn import answering\nfrom engine.store.runs import"
-        " Store\nwith answering(Store(sys.argv[1]), 'cpu', lambda: None):\n    print('mine',"
-        " flush=True)\n    sys.stdin.read()"
+        "import sys\nfrom engine.audit.turn import answering, working\n"
+        "from engine.core.types import Hooks\nfrom engine.store.runs import Store\n"
+        f"with {scope}:\n    print('mine', flush=True)\n    sys.stdin.read()"
     )
-    words = [sys.executable, "-c", code, str(turns.root)]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    words, pipe = [sys.executable, "-c", code, str(turns.root)], subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, cwd=ROOT) as process:
         assert process.stdout.readline() == b"mine\n"
+        yield
         process.kill()
-        process.wait()
+
+
+def test_a_killed_answer_holds_nobody_up(turns):
+    with holding(turns, "answering(Store(sys.argv[1]), 'cpu', lambda: None)"):
+        pass
     Aside(turns, lambda: "cpu", pytest.fail)()
 
 
@@ -90,30 +98,14 @@ def test_where_nothing_can_be_written_nobody_waits(tmp_path):
     assert not store.root.exists()
 
 
-HOLDER = """
-import sys
-from engine.audit.turn import working
-from engine.core.types import Hooks
-from engine.store.runs import Store
-with working(Store(sys.argv[1]), "cpu", Hooks()):
-    print("mine", flush=True)
-    sys.stdin.read()
-"""
-
-
 def test_two_processes_audit_on_one_device_one_after_the_other(turns):
-    words, pipes = (
-        [sys.executable, "-c", HOLDER, str(turns.root)],
-        {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE},
-    )
     told = []
 
-    def check() -> None:
+    def check():
         if len(told) > 2:
             raise Cancelled
 
-    with subprocess.Popen(words, **pipes, cwd=ROOT, text=True) as other:
-        assert other.stdout.readline() == "mine\n"
+    with holding(turns, "working(Store(sys.argv[1]), 'cpu', Hooks())"):
         with (
             pytest.raises(Cancelled),
             working(turns, "cpu", Hooks(report=told.append, check=check)),
@@ -121,7 +113,6 @@ def test_two_processes_audit_on_one_device_one_after_the_other(turns):
             pytest.fail("both at once")
         with working(turns, "cuda:0", Hooks(check=pytest.fail)):
             pass
-        other.kill()
     assert {event.what for event in told} == {"another audit works on cpu"}
     with (
         working(turns, "cpu", Hooks(check=pytest.fail)),

@@ -8,17 +8,13 @@ import inspect
 import json
 import pkgutil
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 
 from engine.audit.fields import fields_of
 from engine.audit.measurements import Measurement
-from engine.audit.request import Plan, versions_of
+from engine.audit.request import versions_of
 from engine.audit.tracks import request_from, track_of_meta, tracks
 from engine.classifiers import images as dense
 from engine.classifiers.images.request import ImagePlan
@@ -29,11 +25,11 @@ from tests.places import DEMOS
 RUNS = list(DEMOS)
 
 
-def meta_of(folder: Path) -> dict[str, Any]:
+def meta_of(folder):
     return json.loads((folder / "run.json").read_text(encoding="utf-8"))
 
 
-def plan_of(folder: Path) -> Plan:
+def plan_of(folder):
     """The plan of what an embedded run was asked."""
     meta = meta_of(folder)
     return track_of_meta(meta).part("validate")(
@@ -42,7 +38,7 @@ def plan_of(folder: Path) -> Plan:
 
 
 @pytest.fixture(scope="module", params=tracks())
-def plan(request) -> Plan:
+def plan(request):
     """Of the first embedded audit of every track."""
     return plan_of(next(run for run in RUNS if track_of_meta(meta_of(run)).name == request.param))
 
@@ -68,7 +64,7 @@ def test_of_every_kind_of_code_that_has_a_version_something_is_in_the_id(plan, m
         assert any(isinstance(part, kind) for part in every), kind
 
 
-def asking_all(plan: Plan) -> Plan:
+def asking_all(plan):
     """The plan with every method there is."""
     field = next(one for one in fields_of(type(plan.request)) if one.name == "methods")
     known = field.known() if field.known else plan.request.methods
@@ -98,7 +94,7 @@ def test_a_method_that_is_not_asked_for_touches_no_run(plan, monkeypatch):
     assert len(asked) == 1 or set(fewer.versions) < set(plan.versions)
 
 
-def versioned(plan: Plan) -> dict[type, set[str]]:
+def versioned(plan):
     """Names of the members of every kind of thing with a version: measurements, and the kinds that
     are declared below the track's package. Those that came later count where they are asked for,
     which embedded audits do not.
@@ -126,7 +122,7 @@ def versioned(plan: Plan) -> dict[type, set[str]]:
     return {kind: names for kind, names in found.items() if names}
 
 
-def packages_of(name: str) -> list[ModuleType]:
+def packages_of(name):
     """A package and all packages below it, imported."""
     package = importlib.import_module(name)
     below = [
@@ -135,11 +131,11 @@ def packages_of(name: str) -> list[ModuleType]:
     return [package, *map(importlib.import_module, below)]
 
 
-def parts_of(plan: Plan, monkeypatch) -> dict[tuple[str, str], Any]:
+def parts_of(plan, monkeypatch):
     """Everything whose version is in the plan's id, by kind and name."""
-    found: dict[tuple[str, str], Any] = {}
+    found = {}
 
-    def noted(audit: int, **parts: Mapping[str, Any]) -> dict[str, int]:
+    def noted(audit, **parts):
         found.update(
             {(kind, name): part for kind, named in parts.items() for name, part in named.items()}
         )
@@ -151,7 +147,7 @@ def parts_of(plan: Plan, monkeypatch) -> dict[tuple[str, str], Any]:
     return found
 
 
-def with_raised(part: Any, plan: Plan, monkeypatch) -> str:
+def with_raised(part, plan, monkeypatch):
     """The plan's id while the version of a part is one higher: of its class, or its own where it is
     a row."""
     with monkeypatch.context() as patch:
@@ -178,14 +174,14 @@ def test_a_changed_default_of_a_method_is_a_new_run(plan, monkeypatch):
             assert bare.run_id != old, part.name
 
 
-def left_open(request: Any) -> dict[str, Any]:
+def left_open(request):
     """Nothing said of any method's settings."""
     return {
         field.name: {} for field in fields_of(type(request)) if field.kind.startswith("settings")
     }
 
 
-def is_asked(part: Any, plan: Plan) -> bool:
+def is_asked(part, plan):
     """Whether the plan writes the part's settings out: a method whose code another uses takes that
     one's."""
     told = [plan.spelled_out()[name] for name in left_open(plan.request)]
@@ -193,7 +189,7 @@ def is_asked(part: Any, plan: Plan) -> bool:
     return bool(wanted) and any(wanted in (set(one), set(one.get(part.name, ()))) for one in told)
 
 
-def other_than(setting: Any) -> Any:
+def other_than(setting):
     """Another value than the default."""
     if setting.kind == "choice":
         return next(choice for choice in setting.choices if choice != setting.default)

@@ -8,7 +8,6 @@ import json
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -22,7 +21,7 @@ from engine.audit.tracks import track_of_request, track_of_run, tracks
 from engine.audit.verification import verify_run
 from engine.cli import main
 from engine.core.errors import Cancelled, RequestError
-from engine.core.types import Event, Hooks
+from engine.core.types import Hooks
 from engine.report.bundle import write_masks
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
@@ -53,11 +52,11 @@ class Whole(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def audited(tmp_path_factory) -> Callable[[str], Whole]:
+def audited(tmp_path_factory):
     """The smallest audit of a track, computed once."""
 
     @cache
-    def computed(track: str) -> Whole:
+    def computed(track):
         folder, asked = tmp_path_factory.mktemp("world"), Counter()
         request, store = smallest_request(track, folder), Store(folder / "store")
         now = [""]
@@ -73,17 +72,17 @@ def audited(tmp_path_factory) -> Callable[[str], Whole]:
 
 
 @pytest.fixture(params=tracks())
-def whole(request, audited) -> Whole:
+def whole(request, audited):
     return audited(request.param)
 
 
 @pytest.fixture(params=GROWING)
-def run(request, audited) -> Run:
+def run(request, audited):
     return audited(request.param).run
 
 
 @pytest.fixture
-def store(run, copy, tmp_path) -> Store:
+def store(run, copy, tmp_path):
     """A store with the run and none of its measurements."""
     return Store(tmp_path)
 
@@ -97,7 +96,7 @@ def test_stopped_in_every_phase_and_resumed_equals_uninterrupted(whole, tmp_path
     compute = track_of_request(whole.request).part("run")
     store = Store(tmp_path)
     for phase in whole.phases:
-        events: list[Event] = []
+        events = []
         stop = stop_after(STOP_AT)
         hooks = Hooks(
             check=lambda: stop() if events and events[-1].phase == phase else None,  # noqa: B023
@@ -124,7 +123,7 @@ def test_the_command_line_finds_lists_shows_verifies_and_exports_it(whole, tmp_p
     store = Store(whole.run.path.parents[1])
     where_ = ["--store", str(store.root), "--json"]
 
-    def told(*words: str, code: int = 0) -> Any:
+    def told(*words, code=0):
         assert main([*words, *where_]) == code
         return json.loads(capsys.readouterr().out)
 
@@ -155,12 +154,12 @@ def test_a_damaged_table_is_named_and_nothing_is_exported(whole, tmp_path):
     assert main(words) == 2 and not (tmp_path / "to").exists()
 
 
-def growth(run: Run, **asked: object) -> Growth:
+def growth(run, **asked):
     same = {"track": run.meta["track"], "run": run.id, "axis": run.meta["request"]["axes"][0]}
     return Growth(**{**same, "units": UNITS, "name": "mine", **asked})
 
 
-def grown(run: Run, store: Store, **asked: object) -> Run:
+def grown(run, store, **asked):
     return track_of_run(run).part("grow")(growth(run, **asked), store)
 
 

@@ -140,7 +140,7 @@ def test_draws_and_exchanges_are_those_of_the_slow_way(k):
         np.testing.assert_allclose(measure.dense_arm.trials.draws[0, draw, at], slow, atol=1e-6)
         gap = measure.cells.index[measure.cells["metric"] == "auc_gap"][0]
         assert measure.dense_arm.trials.draws[0, draw, gap] == pytest.approx(np.ptp(slow), abs=1e-6)
-    exchange = measure._exchanges[0]
+    exchange = measure.exchanges[0]
     for draw in range(6):
         codes = exchange.codes[:, draw]
         slow = [area(exchange.rows[codes == group]) for group in range(3)]

@@ -1,5 +1,6 @@
-"""Which output is which class where names are numbers with signs, differ in little, hold commas, or
-are transformers' own. Labels must come out in the order of the outputs, and each class once."""
+"""Which output is which class, by name or as somebody said, where names are numbers with signs,
+differ in little, hold commas, or are transformers' own. Labels must come out in the order of
+the outputs, and each class once."""
 
 from __future__ import annotations
 
@@ -15,14 +16,14 @@ from engine.data.texts.load import load_texts
 from engine.models.config_file import said_outputs
 
 
-def texts_of(*classes: str):
+def texts_of(*classes):
     """Texts whose labels are 0, 1, 0, 1, … of these classes."""
     some = load_texts("remarks")
     table = some.table.head(6).assign(label=np.arange(6, dtype=np.int64) % len(classes))
     return replace(some, table=table, classes=classes)
 
 
-def named(texts) -> list[str]:
+def named(texts):
     """The class of each text by name."""
     return [texts.classes[at] for at in texts.table["label"]]
 
@@ -84,3 +85,17 @@ def test_transformers_own_names_in_another_order_are_names():
     assert found.classes == ("LABEL_1", "LABEL_0") and named(found) == named(texts)
     said, _ = said_outputs({"id2label": {"0": "LABEL_0", "1": "LABEL_1"}}, "it")
     assert said.names == () and said.count == 2
+
+
+def test_names_differ_by_case_blanks_and_hyphens_only():
+    texts = load_texts("remarks")
+    names = tuple(map(str.upper, texts.classes))
+    assert in_order_of(texts, Outputs("m", names, len(names))) is texts
+    turned = in_order_of(texts, Outputs("m", names[::-1], len(names)))
+    assert turned.classes == texts.classes[::-1] and turned.digest != texts.digest
+    assert named(turned) == named(texts)
+
+
+def test_another_number_of_outputs_is_refused():
+    with pytest.raises(RequestError, match="m has 3 outputs, remarks has 2 classes"):
+        in_order_of(load_texts("remarks"), Outputs("m", (), 3))

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from engine.cli import main
 from engine.core.types import HeadMask
 from engine.surgery import apply
 from engine.surgery.filters.graph import cut_filters, filter_graph
 from engine.surgery.heads import replay
 from engine.surgery.record import FilterRecord, groups_of, record_of, write_mask
 from tests import tiny
+from tests.builders import call
 from tests.classifiers.worlds import SMALL, lively, some_mask
 
 MASK = HeadMask(3, 4, ((0, 1), (2, 3)))
@@ -20,16 +20,8 @@ MASK = HeadMask(3, 4, ((0, 1), (2, 3)))
 
 def apply_to(name, tmp_path, capsys):
     mask = write_mask(tmp_path / "mask.json", record_of(tiny.tiny_model(name), MASK))
-    words = [
-        "apply",
-        str(mask),
-        "--model",
-        str(tiny.folder_of(name)),
-        "--to",
-        str(tmp_path / "cut"),
-        "--json",
-    ]
-    return main([*words, "--device", "cpu"]), json.loads(capsys.readouterr().out)
+    places = ("--model", tiny.folder_of(name), "--to", tmp_path / "cut")
+    return call(capsys, "apply", mask, *places, "--device", "cpu", "--json")
 
 
 def one_off(weight):
@@ -100,8 +92,8 @@ def test_filters_that_are_cut_wrongly_are_refused(is_off, tmp_path, capsys, monk
     monkeypatch.setattr(
         apply, "apply_mask", lambda *words: apply.Applied("filters", record, whole, small)
     )
-    words = ["apply", "mask.json", "--model", SMALL, "--to", str(tmp_path / "cut"), "--json"]
-    code, said = main(words), json.loads(capsys.readouterr().out)
+    places = ("--model", SMALL, "--to", tmp_path / "cut")
+    code, said = call(capsys, "apply", "mask.json", *places, "--json")
     if is_off:
         assert_nothing_kept(code, said, tmp_path)
     else:

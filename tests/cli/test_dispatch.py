@@ -11,12 +11,11 @@ import pytest
 from engine.audit import tracks as declared
 from engine.audit.fields import fields_of, option_fields
 from engine.cli import audit, main, parser
-from engine.core.errors import RequestError
 
 SHARED = {"ask", "evaluate", "scores"}
 
 
-def commands() -> dict[str, argparse.ArgumentParser]:
+def commands():
     return next(
         action.choices
         for action in parser()._actions
@@ -24,7 +23,7 @@ def commands() -> dict[str, argparse.ArgumentParser]:
     )
 
 
-def flags_of(command: str) -> set[str]:
+def flags_of(command):
     return set(commands()[command]._option_string_actions)
 
 
@@ -32,7 +31,7 @@ def flags_of(command: str) -> set[str]:
 def without(monkeypatch):
     """Makes as if a track's folder were not there."""
 
-    def leave_out(name: str) -> None:
+    def leave_out(name):
         left = {other: entry for other, entry in declared.tracks().items() if other != name}
         monkeypatch.setattr(declared, "tracks", lambda: left)
         for module in ("cli", "cli.ask", "cli.audit", "cli.scores", "cli.evaluate"):
@@ -76,7 +75,7 @@ def test_without_a_track_the_others_keep_their_words(track, without):
 def test_words_that_no_track_claims_are_the_first_ones(without):
     """Of tracks that share a word one claims nothing; where it is not there, another takes the
     words."""
-    by_word: dict[str, list[str]] = {}
+    by_word = {}
     for name, entry in declared.tracks().items():
         by_word.setdefault(entry.word, []).append(name)
     word, (first, *others) = next(
@@ -90,13 +89,6 @@ def test_words_that_no_track_claims_are_the_first_ones(without):
     assert (
         audit.track_of_words(parser().parse_args([word, "--model", "some-model"])).name == others[0]
     )
-
-
-def test_a_job_that_is_not_there_cannot_be_gone_on_with(tmp_path):
-    for word in {entry.word for entry in declared.tracks().values()}:
-        args = parser().parse_args([word, "--resume", "job-0", "--store", str(tmp_path)])
-        with pytest.raises(RequestError, match="is not in the store"):
-            audit.request_of_words(args)
 
 
 @pytest.mark.parametrize("track", declared.tracks())

@@ -3,19 +3,17 @@ that cannot."""
 
 from __future__ import annotations
 
-import json
-
 import pytest
 import torch
 from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from engine.audit.tracks import tracks
-from engine.cli import main
 from engine.core.errors import RequestError
 from engine.models.catalog import ASSETS
 from engine.models.load_image_classifier import fresh_classifier
 from engine.resident.asks import answer_here
+from tests.builders import call
 from tests.tiny_images import saved_by_transformers
 
 CNN = "is a CNN, and no filter of its"
@@ -38,8 +36,7 @@ HEADS_ONLY = ("dinov2", "fair_training")
 
 
 def said_of(capsys, *words):
-    code = main(["inspect", *words, "--json"])
-    return code, json.loads(capsys.readouterr().out)
+    return call(capsys, "inspect", *words, "--json")
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ ROWS = list(csv.DictReader(TABLE.open(newline="", encoding="utf-8")))
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory) -> Path:
+def sound(tmp_path_factory):
     """What the table calls by name: models, a task, a store with a run."""
     folder = tmp_path_factory.mktemp("sound")
     for name, track, write in (

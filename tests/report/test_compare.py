@@ -11,8 +11,8 @@ import pytest
 from engine.core import words
 from engine.report.charts import compare
 from engine.report.charts import compare as compare_kinds
-from engine.report.charts.panel import Choice, Panel
-from engine.store.runs import Run, Store
+from engine.report.charts.panel import Choice
+from engine.store.runs import Store
 from tests.builders import parts_of
 from tests.made_up import make
 
@@ -28,7 +28,7 @@ SMALL = {"switches": False, "speedups": (2.0, 4.0), "loss_share": False, "images
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory) -> Store:
+def store(tmp_path_factory):
     folder = tmp_path_factory.mktemp("store")
     make("fair_training", folder, "fair", **FEW, tradeoff=False, surface=False, weights=False)
     make("image_classifiers", folder, "same", **SMALL)
@@ -36,14 +36,14 @@ def store(tmp_path_factory) -> Store:
     return Store(folder)
 
 
-def described(run: Run, folder, **parts: dict) -> Run:
+def described(run, folder, **parts):
     """The run with parts of its description edited."""
     meta, tables = parts_of(run)
     meta |= {name: {**meta[name], **more} for name, more in parts.items()}
     return Store(folder).write("described", meta, tables)
 
 
-def beaten(table: pd.DataFrame) -> pd.Series:
+def beaten(table):
     """Whether some cut model of the table is at least as good at both and better at one; uncut ones
     do not compete."""
     cut = table[table["is_cut"]]
@@ -63,7 +63,7 @@ def beaten(table: pd.DataFrame) -> pd.Series:
     )
 
 
-def lines_of(panel: Panel) -> list[set[float]]:
+def lines_of(panel):
     """Accuracies on the dotted line of every column."""
     return [
         {float(x) for trace in part.data if trace.mode == "lines" for x in trace.x}

@@ -26,14 +26,14 @@ pytestmark = pytest.mark.usefixtures("drawn_once")
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory) -> Store:
+def store(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hostile")
     for name in tracks():
         made_up.hostile(name, folder, f"{name}-run")
     return Store(folder)
 
 
-def raw(text: str) -> list[str]:
+def raw(text):
     return [
         ascii(text[max(0, found.start() - 60) : found.end() + 20])
         for found in CONTROL.finditer(text)
@@ -155,7 +155,7 @@ def test_the_printed_report_leads_nowhere_and_runs_nothing(store, tmp_path, name
     assert raw(said.lstrip("\ufeff")) == []
 
 
-def _unpacked(stream: bytes) -> bytes:
+def _unpacked(stream):
     """A stream of a PDF as it is read; b"" for pictures and fonts in forms of their own."""
     try:
         return zlib.decompress(stream)

@@ -9,7 +9,7 @@ from engine.report.charts import lookup
 from engine.report.charts.pareto import pareto
 from engine.report.contents import axis_panels, default_choice
 from engine.report.tracks import track_of, tracks
-from engine.store.runs import Run, Store
+from engine.store.runs import Store
 from tests.builders import parts_of
 from tests.made_up import kept
 from tests.pages.checks import assert_calm, opened, use_store, words_of
@@ -17,7 +17,7 @@ from tests.pages.checks import assert_calm, opened, use_store, words_of
 LOST = "lost-run"
 
 
-def without(run: Run, method: str, store: Store) -> Run:
+def without(run, method, store):
     """The run as it is written where no variant of `method` could be built, for any axis."""
     meta, tables = parts_of(run)
     gone = set(tables["variants"].query("method == @method")["variant"])
@@ -29,7 +29,7 @@ def without(run: Run, method: str, store: Store) -> Run:
 
 
 @pytest.fixture(scope="module", params=tracks())
-def lost(request, tmp_path_factory) -> tuple[Run, str]:
+def lost(request, tmp_path_factory):
     run = kept(request.param)
     method = lookup.methods(run)[-1]
     return without(run, method, Store(tmp_path_factory.mktemp("store"))), method

@@ -1,4 +1,4 @@
-"""Panels of every track: each asks, answers, draws and says what to be careful with."""
+"""What holds for every panel of every kind of audit, and for how it was measured."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import pytest
 
 from engine.core import words
 from engine.report import measured
+from engine.report.charts.panel import needs_log
 from engine.report.contents import all_panels, default_choice
 from engine.report.tracks import track_of, tracks
 from engine.report.verdict import verdict
-from engine.store.runs import EMBEDDED, Run, Store
+from engine.store.runs import EMBEDDED, Store
 from tests import made_up
 
 EMPTY = ("That takes at least two scores.",)
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("drawn_once")
 
 
 @pytest.fixture(scope="module", params=tracks())
-def run(request) -> Run:
+def run(request):
     return made_up.kept(request.param)
 
 
@@ -94,3 +95,24 @@ def test_a_run_without_optional_tables_still_shows_the_rest(run, tmp_path):
     assert "cost" in {panel.key for panel in panels if not panel.has_chart}
     told = verdict(bare, choice)
     assert told.sentence and told.numbers
+
+
+def test_values_far_apart_need_one_unless_one_of_them_has_no_logarithm():
+    assert needs_log([1.0, 25.0, math.nan, math.inf])
+    assert not needs_log([1.0, 15.0]) and not needs_log([]) and not needs_log([math.nan])
+    assert not needs_log([0.0, 1.0, 25.0]), "a point at zero would be nowhere"
+
+
+def test_tables_have_rows_and_no_empty_words(run):
+    choice, tell = default_choice(run), (measured.settings, measured.versions)
+    for table in (*(one(run) for one in tell), measured.definitions(run, choice)):
+        words_, meanings = table.iloc[:, 0], table.iloc[:, 1]
+        assert len(table) > 3 and words_.is_unique and (meanings.str.len() > 0).all()
+    assert (measured.subgroups(run)[track_of(run).nouns.items] > 0).all()
+
+
+def test_notes_name_variants_and_methods_as_people_do(run):
+    variant = run.table("variants").query("n_cut > 0").iloc[0]
+    label = track_of(run).variants.label(variant.to_dict())
+    said = measured.in_words(run, f"Look at {variant['variant']}, not at x{variant['variant']}.")
+    assert said == f"Look at “{label}”, not at x{variant['variant']}."

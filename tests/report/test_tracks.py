@@ -20,7 +20,7 @@ PAGES = [path.stem for path in sorted((ROOT / "pages").glob("[!_]*.py"))]
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory) -> Store:
+def store(tmp_path_factory):
     return made_up.one_of_each(tmp_path_factory.mktemp("store"))
 
 

@@ -1,25 +1,25 @@
 """First sentences of the embedded audits against their tables: every clear change is named, the
-harms first, and nothing that is unclear."""
+harms first, and nothing that is unclear. What holds for verdicts of every kind of audit."""
 
 from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
 import pytest
 from scipy.stats import t
 
+from engine.audit.tracks import tracks
 from engine.core import words
-from engine.report import in_words, story
+from engine.report import phrasing, story
 from engine.report.charts import lookup
 from engine.report.contents import default_choice
 from engine.report.tracks import track_of
 from engine.report.verdict import TAKE, advised, sentence, verdict
 from engine.store.runs import EMBEDDED, Store
-from tests.made_up import choices
+from tests.made_up import choices, kept
 
 RUNS = Store(EMBEDDED).ids()
 READ = importlib.import_module("engine.report.verdict")
@@ -62,7 +62,7 @@ def _some(run):
     return every[:: 1 + len(every) // 40]
 
 
-def _way(row, among=1) -> int:
+def _way(row, among=1):
     """1, -1, or 0 where the interval of the change holds zero or is none; of one of many groups the
     interval that 95 % of whole families of them hold, by Student's t."""
     low, high = row["delta_low"], row["delta_high"]  # NaN is neither
@@ -72,7 +72,7 @@ def _way(row, among=1) -> int:
 
 
 @cache
-def _wider(among: int) -> float:
+def _wider(among):
     return t(10).isf(0.025 / among) / t(10).isf(0.025)
 
 
@@ -89,7 +89,7 @@ def _tables(run):
 
 
 @cache
-def _quoted(run, axis) -> set[str]:
+def _quoted(run, axis):
     table = run.table("groups")
     return {words.quoted(name) for name in table.loc[table["axis"] == axis, "group"].unique()}
 
@@ -108,7 +108,7 @@ def groups_of(run, variant, measure, choice):
     return [row for row in rows if row["delta"] == row["delta"]]
 
 
-def _expected(run, choice, variant) -> Iterator[tuple[str, int, bool]]:
+def _expected(run, choice, variant):
     """(name, way, is it a harm) of every clear change, by the tables alone."""
     first, *also = _readings(choice, run)
     yield from _moved(run, choice, variant, first)
@@ -116,7 +116,7 @@ def _expected(run, choice, variant) -> Iterator[tuple[str, int, bool]]:
         yield from (one for one in _moved(run, choice, variant, reading) if one[2])
 
 
-def _moved(run, choice, variant, reading) -> Iterator[tuple[str, int, bool]]:
+def _moved(run, choice, variant, reading):
     results, _ = _tables(run)
 
     def row_of(measure, name):
@@ -138,11 +138,11 @@ def _moved(run, choice, variant, reading) -> Iterator[tuple[str, int, bool]]:
             yield f"{group.name} {words.quoted(row['group'])}", way, way == group.sign
 
 
-def _beside(run, choice) -> list[tuple[str, str]]:
+def _beside(run, choice):
     return track_of(run).telling.beside(run, choice, lookup.variant_of(run, choice))
 
 
-def _told(run, choice, variant, said) -> Iterator[tuple[str, int, bool]]:
+def _told(run, choice, variant, said):
     """(name, way, is it a harm) of every change that a verdict claims."""
     readings, every = _readings(choice, run), _quoted(run, choice.measured)
     told = re.sub(r" (between “[^”]*” and “[^”]*”|by (?!\d)[a-z ]+(?= (by|from)))", "", said)
@@ -166,7 +166,7 @@ def _told(run, choice, variant, said) -> Iterator[tuple[str, int, bool]]:
                 if counted := re.search(r"(\w+) of \w+ groups", of_groups):  # too many to name
                     known = {name for name, at, _ in _expected(run, choice, variant) if at == way}
                     named = sorted(known & {f"{group.name} {name}" for name in every})
-                    assert in_words.counted(len(named)) == counted[1]
+                    assert phrasing.counted(len(named)) == counted[1]
                 for name in named:
                     yield name, way, way == group.sign
                 for measure in filter(None, (reading.harm, reading.mean, reading.quality)):
@@ -186,7 +186,7 @@ def test_the_first_sentence_names_every_clear_change_and_nothing_unclear(run_id)
         assert set(told) == true, (choice, said)
         harms = [is_harm for _, _, is_harm in told]
         assert harms == sorted(harms, reverse=True), (choice, said)
-        assert in_words.length(said) <= 25, said
+        assert phrasing.length(said) <= 25, said
 
 
 @pytest.mark.parametrize("run_id", RUNS)
@@ -200,7 +200,7 @@ def test_every_reported_cut_is_advised_on_and_none_is_taken_without_its_harms(ru
         choice, first = default_choice(run, variant=name), found[name]["said"].partition(". ")[0]
         harms = [one for one in _expected(run, choice, name) if one[2]]
         told = [*_told(run, choice, name, first.rpartition(", but ")[0])]
-        assert set(told) == set(harms) and in_words.length(first) <= 25, first
+        assert set(told) == set(harms) and phrasing.length(first) <= 25, first
 
 
 @pytest.mark.parametrize("run_id", RUNS)
@@ -292,8 +292,21 @@ def test_harms_to_groups_that_the_first_sentence_cannot_hold_come_next(run_id, w
                 if row["metric"] == metric and _way(row, len(mine)) == way
             ]
             found = verdict(run, choice)
-            assert not harmed or in_words.names(harmed) in found.whole, (choice, found.whole)
+            assert not harmed or phrasing.names(harmed) in found.whole, (choice, found.whole)
             if harmed and found.advice.answer == TAKE:
-                assert in_words.names(harmed) in found.advice.said.partition(" Ruled out")[0]
+                assert phrasing.names(harmed) in found.advice.said.partition(" Ruled out")[0]
             told += bool(harmed)
     assert told
+
+
+TERMS = ("null band", "95", "±", "γ", "FASP", "BiFP", "interval", "nan")
+
+
+@pytest.mark.parametrize("track", list(tracks()))
+def test_every_choice_has_a_verdict_in_plain_words(track):
+    run = kept(track)
+    for choice in choices(run):
+        said = verdict(run, choice)
+        assert said.sentence.endswith(".") and len(said.numbers) <= 3 and said.cost
+        assert not [term for term in TERMS if term in said.sentence], said.sentence
+        assert not re.search(r"\b[a-z]+_[a-z_]+\b", f"{said.whole} {said.cost} {said.advice.said}")

@@ -6,11 +6,10 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Mapping
 from typing import Any
 
 from engine.core.errors import Fault, RequestError, StoreError
-from engine.core.types import Event, Hooks
+from engine.core.types import Event
 from engine.resident.asks import Ask
 from engine.resident.server import run
 from engine.resident.warm import Warm
@@ -22,9 +21,7 @@ class Echo(Ask):
 
     name = "echo"
 
-    def answer(
-        self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store
-    ) -> dict[str, Any]:
+    def answer(self, given, warm, hooks, store):
         hooks.report(Event("echo", 1, 2, "half", eta=0.5, note="hear"))
         hooks.point({"step": 1, "loss": float("nan")})
         model = warm.get("model", lambda: bytearray(1000), len)
@@ -41,9 +38,7 @@ class Wrong(Ask):
 
     name = "wrong"
 
-    def answer(
-        self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store
-    ) -> dict[str, Any]:
+    def answer(self, given, warm, hooks, store):
         if given["how"] == "faults":
             raise RequestError(
                 [Fault("one", "is wrong.", "Do this."), Fault("two", "is wrong.", "Do that.")]
@@ -68,9 +63,7 @@ class Long(Ask):
         self.let_go, self.stopped = threading.Event(), threading.Event()
         self.answered: list[Any] = []
 
-    def answer(
-        self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store
-    ) -> dict[str, Any]:
+    def answer(self, given, warm, hooks, store):
         hooks.point({"begun": given.get("who", ""), "pid": os.getpid()})
         try:
             while not self.let_go.wait(0.01):
@@ -86,9 +79,7 @@ class Second(Ask):
 
     name = "second"
 
-    def answer(
-        self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store
-    ) -> dict[str, Any]:
+    def answer(self, given, warm, hooks, store):
         mark = store.root / "asked-before"
         if mark.exists():
             return {"pid": os.getpid()}

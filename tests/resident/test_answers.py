@@ -69,7 +69,7 @@ def asked(store, *, begun=None, check=lambda: None, told=lambda event: None, **g
     """Ask "long" in a thread; its result or error lands in the list that comes back."""
     found = []
 
-    def work() -> None:
+    def work():
         try:
             hooks = Hooks(told, check, point=lambda row: begun and begun.set())
             found.append(ask("long", given, store, hooks, can_wait=given.get("who") == "patient"))
@@ -103,7 +103,7 @@ def test_one_is_answered_at_a_time_and_who_cannot_wait_comes_first(engine, store
 def test_cancelling_stops_the_answer(engine, store):
     begun, pressed = threading.Event(), threading.Event()
 
-    def check() -> None:
+    def check():
         if pressed.is_set():
             raise Cancelled
 

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import json
-
 from engine.audit import jobs
 from engine.audit.jobs import JobState
 from engine.cli import main
 from engine.resident.client import ask
+from tests.builders import call
 
 
-def told(capsys, *words: str) -> dict:
-    assert main(["engine", *words, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
+def told(capsys, store, *words):
+    code, found = call(capsys, "engine", *words, "--store", store.root, "--json")
+    assert code == 0
+    return found
 
 
 def test_without_an_engine_it_says_so_and_starts_none(engines, store, capsys):
-    assert told(capsys, "status", "--store", str(store.root)) == {
+    assert told(capsys, store, "status") == {
         "running": False,
         "store": str(store.root),
         "jobs": [],
     }
-    assert told(capsys, "stop", "--store", str(store.root)) == {"stopped": False}
+    assert told(capsys, store, "stop") == {"stopped": False}
     assert main(["engine", "status", "--store", str(store.root)]) == 0
     assert "The next question starts one." in capsys.readouterr().out
 
 
 def test_started_seen_and_stopped(processes, store, capsys):
-    began = told(capsys, "start", "--store", str(store.root))
+    began = told(capsys, store, "start")
     assert began["running"] and began["pid"] == processes[0].pid and began["loaded"] == []
     ask("echo", {}, store)
     folder = store.jobs_folder / "job-a"
@@ -44,10 +44,7 @@ def test_started_seen_and_stopped(processes, store, capsys):
             and "used by 0 later questions" in said
             and "running: An audit" in said
         )
-    assert (
-        told(capsys, "stop", "--store", str(store.root)) == {"stopped": True}
-        and processes[0].wait(30) == 0
-    )
+    assert told(capsys, store, "stop") == {"stopped": True} and processes[0].wait(30) == 0
 
 
 def test_switched_off_this_process_answers_and_what_is_sent_is_the_same(

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,6 @@ from engine.audit.jobs import JobState, cancel, job_state, list_jobs, submit
 from engine.audit.tracks import tracks
 from engine.resident.asks import answer_here
 from engine.resident.lines import JobLine
-from engine.store.runs import Store
 
 WORKER = (
     "import fcntl, sys\n"
@@ -30,13 +28,13 @@ WORKER = (
 class Workers(dict):
     """The processes that were started for jobs, by job, in order."""
 
-    def __call__(self, command: list[str], **more: Any) -> subprocess.Popen:
+    def __call__(self, command, **more):
         words = [sys.executable, "-c", WORKER, *command[-2:]]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self[command[-1]] = subprocess.Popen(words, **pipes, pass_fds=more["pass_fds"])
         return self[command[-1]]
 
-    def end(self, store: Store, job_id: str, status: str = "done") -> None:
+    def end(self, store, job_id, status="done"):
         """Let a job's process end; status: what it wrote before, "" for nothing."""
         if status:
             folder = store.jobs_folder / job_id
@@ -64,7 +62,7 @@ def job_line(store):
     one.close()
 
 
-def queued(store: Store, name: str, device: str = "auto") -> str:
+def queued(store, name, device="auto"):
     """A job that was submitted, the later in the alphabet the later."""
     folder = store.jobs_folder / f"job-{name}"
     folder.mkdir(parents=True)

@@ -21,7 +21,7 @@ from engine.resident.wire import place_of
 def test_killed_over_a_question_it_is_started_again_and_asked_once_more(processes, store):
     killed = []
 
-    def kill(row) -> None:
+    def kill(row):
         killed.append(row["pid"])
         os.kill(row["pid"], signal.SIGKILL)
 
@@ -48,7 +48,7 @@ def test_what_starting_it_takes_is_known_without_starting_it(processes, store, m
 def test_two_who_start_it_at_the_same_moment_are_answered_by_one(processes, store):
     together, pids = threading.Barrier(2), []
 
-    def work() -> None:
+    def work():
         together.wait()
         pids.append(ask("echo", {}, store)["pid"])
 

@@ -19,12 +19,12 @@ class Model:
 
     alive: weakref.WeakSet = weakref.WeakSet()
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.weights, self.whole = bytearray(SIZE), self
         self.alive.add(self)
 
 
-def size(model: Model) -> int:
+def size(model):
     return len(model.weights)
 
 
@@ -88,7 +88,7 @@ def test_where_memory_runs_out_the_rest_is_dropped_and_it_is_made_again():
     warm = Warm(9 * SIZE)
     warm.get("other", Model, size)
 
-    def make() -> Model:
+    def make():
         if warm.names():
             raise MemoryError
         return Model()
@@ -99,7 +99,7 @@ def test_where_memory_runs_out_the_rest_is_dropped_and_it_is_made_again():
     assert warm.names() == []
 
 
-def _never() -> Model:
+def _never():
     raise MemoryError
 
 

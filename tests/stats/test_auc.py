@@ -8,6 +8,11 @@ from engine.stats import auc as auc_module
 from engine.stats.auc import auc, one_vs_one, one_vs_rest
 
 
+def once(count):
+    """Weights of one set in which each counts once."""
+    return np.ones((count, 1))
+
+
 def likelihoods(n, k, seed, rounded=None):
     r = np.random.default_rng(seed)
     labels = r.integers(0, k, n)
@@ -44,7 +49,9 @@ def test_one_vs_rest_is_over_the_classes_that_are_there():
     labels, probabilities = likelihoods(300, 3, 4)
     kept = labels != 1
     each = [roc_auc_score(labels[kept] == name, probabilities[kept, name]) for name in (0, 2)]
-    assert one_vs_rest(probabilities[kept], labels[kept]) == pytest.approx(np.mean(each))
+    assert one_vs_rest(probabilities[kept], labels[kept], once(kept.sum())) == pytest.approx(
+        np.mean(each)
+    )
     some = np.stack([kept, labels == 0], axis=1).astype(float)
     assert np.allclose(
         one_vs_rest(probabilities, labels, some), [np.mean(each), np.nan], equal_nan=True
@@ -57,18 +64,20 @@ def test_one_vs_one_is_over_the_pairs_that_are_there():
     # Classes 0 and 2 remain: each direction's AUC, averaged.
     there = roc_auc_score(labels[kept] == 0, probabilities[kept, 0])
     back = roc_auc_score(labels[kept] == 2, probabilities[kept, 2])
-    assert one_vs_one(probabilities[kept], labels[kept]) == pytest.approx((there + back) / 2)
+    assert one_vs_one(probabilities[kept], labels[kept], once(kept.sum())) == pytest.approx(
+        (there + back) / 2
+    )
     # A draw without class 1 says the same as leaving its images out.
     weights = np.stack([kept, np.ones(300)], axis=1).astype(np.uint8)
     np.testing.assert_allclose(
         one_vs_one(probabilities, labels, weights),
-        [(there + back) / 2, one_vs_one(probabilities, labels)],
+        [(there + back) / 2, *one_vs_one(probabilities, labels, once(300))],
     )
 
 
 def test_undefined_areas_are_nan():
-    assert np.isnan(auc(np.array([0.1, 0.2]), np.array([True, True])))
-    assert np.isnan(one_vs_one(np.full((2, 3), 1 / 3), np.array([1, 1])))
+    assert np.isnan(auc(np.array([0.1, 0.2]), np.array([True, True]), once(2)))
+    assert np.isnan(one_vs_one(np.full((2, 3), 1 / 3), np.array([1, 1]), once(2)))
     weights = np.array([[1, 0], [1, 1]], dtype=np.uint8)
     np.testing.assert_array_equal(
         np.isnan(auc(np.array([0.1, 0.2]), np.array([True, False]), weights)), [False, True]

@@ -9,9 +9,7 @@ from engine.core.types import rng
 from engine.stats.reliability import ENOUGH, MOST, ends, learnt
 
 
-def world(
-    sets: int, noise: float = 0.0, pairs: float = 0.0, seed: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
+def world(sets, noise=0.0, pairs=0.0, seed=0):
     """Sets of 2 to 8 of 10 units and their change: what each adds, what two of them add together,
     and noise."""
     draw = rng("measured sets", seed)
@@ -62,7 +60,7 @@ def test_residuals_are_those_of_leaving_out_each_set():
         np.testing.assert_allclose(model.residuals[0, place], again, atol=1e-8)
 
 
-def _kernel(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def _kernel(one, other):
     shared = one @ other.T
     return shared + 0.05 * shared * (shared - 1)
 

@@ -20,23 +20,23 @@ SAID = {"title": "t", "asked": {}, "keys": KEYS, "numbered": {"text_id": "texts"
 NEW = ("new", "test", 2.0)
 
 
-def results(*rows: tuple[str, str, float]) -> pd.DataFrame:
+def results(*rows):
     return pd.DataFrame(rows, columns=["variant", "split", "value"])
 
 
-def texts(variant: str, *words: str) -> dict[str, pd.DataFrame]:
+def texts(variant, *words):
     table = pd.DataFrame({"text_id": range(len(words)), "text": words}).astype({"text_id": "int32"})
     return {"generations": table[["text_id"]].tail(1).assign(variant=variant), "texts": table}
 
 
 @pytest.fixture
-def store(tmp_path) -> Store:
+def store(tmp_path):
     """The user's own; the run lies in another, which is only read."""
     return Store(tmp_path / "own")
 
 
 @pytest.fixture
-def stores(store, tmp_path) -> list[Store]:
+def stores(store, tmp_path):
     shipped = Store(tmp_path / "shipped", read_only=True)
     tables = {
         "results": results(("dense", "test", 1.0)),
@@ -46,7 +46,7 @@ def stores(store, tmp_path) -> list[Store]:
     return [store, shipped]
 
 
-def add(store: Store, name: str, created: str = "2026-02-01", **tables: pd.DataFrame):
+def add(store, name, created="2026-02-01", **tables):
     return write_addition(store.root, "run1", name, {**SAID, "created": created}, tables)
 
 

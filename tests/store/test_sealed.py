@@ -17,12 +17,14 @@ from engine.store.runs import RUN, Store, read_addition, write_addition
 from engine.store.sealed import (
     DamagedError,
     NewerError,
+    PartialFit,
+    Shards,
+    noted,
     read_bytes,
     read_document,
     seal_of,
     write_document,
 )
-from engine.store.shards import PartialFit, Shards, noted
 from tests.store import META
 
 TABLE = pd.DataFrame({"x": [1.5, 2.25, -3.0], "who": ["a", "b", "ä"]})

@@ -53,7 +53,7 @@ def test_a_table_is_written_in_pieces_and_read_in_parts_without_being_held(tmp_p
         stored.read_part(tmp_path, "rows", "another", "it", {})
 
 
-def noted(sizes: list[int]):
+def noted(sizes):
     return lambda batch: sizes.append(len(batch)) or batch
 
 

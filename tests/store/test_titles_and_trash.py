@@ -20,7 +20,7 @@ def own(tmp_path):
     return Store(tmp_path / "own")
 
 
-def bytes_of(folder) -> dict[str, str]:
+def bytes_of(folder):
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
 
 

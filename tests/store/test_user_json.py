@@ -19,7 +19,7 @@ FORM = Form(
 GOOD = {"schema": 1, "kind": "t", "name": "a", "n": 3, "note": "x", "share": None}
 
 
-def refusal(tmp_path, text) -> str:
+def refusal(tmp_path, text):
     path = tmp_path / "thing.json"
     path.write_text(text if isinstance(text, str) else json.dumps(text))
     with pytest.raises(RequestError) as found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -10,16 +11,16 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.text import visible
 from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.classifier_lookup import axis_note
 from engine.report.charts.headline import ends_said
 from engine.report.charts.kinds import add_series, dots, row_names, silent
-from engine.report.charts.lookup import View
-from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
+from engine.report.charts.lookup import View, axis_note
+from engine.report.charts.panel import FONT, Choice, Panel, blank, nothing, plain, wrapped
 from engine.report.schema import WIDE, readable
-from engine.report.tracks import Measure, track_of
+from engine.report.tracks import Measure, nothing_said, track_of
 from engine.store.runs import Run
 
 LONGEST = 24
@@ -31,10 +32,6 @@ COLUMNS = (
 ALONE = "Intervals are of one group each; a clear change allows for all judged groups."
 Moved = Callable[[str, bool], str]
 """(subgroups, are there several) -> the start of a sentence about subgroups that moved one way."""
-
-
-def _nothing(*_: object) -> str:
-    return ""
 
 
 @dataclass(frozen=True)
@@ -50,8 +47,8 @@ class ByGroup:
     key: str = ""
     question: str = ""
     absent: str = ""
-    fell: Moved = _nothing
-    rose: Moved = _nothing
+    fell: Moved = nothing_said
+    rose: Moved = nothing_said
     items: str = ""
     """What n counts, where that is something else than the track's items."""
 
@@ -61,8 +58,11 @@ def by_group(run: Run, choice: Choice, about: ByGroup, note: str) -> Panel:
     table = pairs(run, choice, about.measure)
     if table.empty:
         return nothing(about.key, about.question, about.absent)
-    figure, (answer, more) = dumbbell(run, choice, about, table), _answer(run, choice, about, table)
-    note = f"{note}{_left_out(about, table)}"
+    figure = dumbbell(run, choice, about, table)
+    answer, more = _answer(View(run, choice), about, table)
+    if (hidden := len(table) - LONGEST) > 0:
+        end = "lowest" if about.measure.sign < 0 else "highest"
+        note += f" The chart shows the {LONGEST} {end}; {hidden} more are in the table."
     if table["delta"].notna().sum() > 1:
         note += f" {ALONE}"
     return Panel(about.key, about.question, answer, figure, shown(run, table), note, more=more)
@@ -71,11 +71,12 @@ def by_group(run: Run, choice: Choice, about: ByGroup, note: str) -> Panel:
 def pairs(run: Run, choice: Choice, measure: Measure) -> pd.DataFrame:
     """One row per subgroup: dense value and interval, variant value, interval and change, n,
     verdict; worst first."""
-    variant = lookup.variant_of(run, choice)["variant"]
-    dense = lookup.groups_of(run, "dense", measure.metric, choice.measured)
-    dense = dense[["group", "value", "low", "high", "n", "verdict"]]
-    after = lookup.groups_of(run, variant, measure.metric, choice.measured)
-    after = after[["group", "value", "low", "high", "delta", "delta_low", "delta_high"]]
+    dense, after = (
+        lookup.groups_of(run, variant, measure.metric, choice.measured)
+        for variant in ("dense", lookup.variant_of(run, choice)["variant"])
+    )
+    both, change = ["group", "value", "low", "high"], ["delta", "delta_low", "delta_high"]
+    dense, after = dense[[*both, "n", "verdict"]], after[[*both, *change]]
     table = dense.merge(after, on="group", suffixes=("_dense", ""))
     table = table.assign(verdict=table["verdict"].str.replace("images", track_of(run).nouns.items))
     return table.sort_values(
@@ -83,22 +84,19 @@ def pairs(run: Run, choice: Choice, measure: Measure) -> pd.DataFrame:
     )
 
 
-def _answer(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> tuple[str, str]:
+def _answer(view: View, about: ByGroup, table: pd.DataFrame) -> tuple[str, str]:
     """Which subgroups fell, rose, or neither, in a sentence; then by how much at most, and who gets
     no verdict."""
-    variant = lookup.variant_of(run, choice)
-    enough, known = table[table["verdict"] == ""], track_of(run).evidence.too_few
+    enough, known = table[table["verdict"] == ""], view.track.evidence.too_few
     few = [
         f"{phrasing.listing(rows['group'].map(words.quoted))}:"
         f" {known.get(str(verdict), f'{verdict}: no verdict')}."
         for verdict, rows in table[table["verdict"] != ""].groupby("verdict")
     ]
     if enough.empty:
-        least = lookup.reading(run, choice).group.few
-        return f"No subgroup has enough {least} for a verdict.", " ".join(few)
-    if variant["variant"] == "dense":
-        said = ends_said(lookup.View(run, choice), about.measure, enough)
-        return f"Uncut, {said}.", " ".join(few)
+        return f"No subgroup has enough {view.reading.group.few} for a verdict.", " ".join(few)
+    if view.is_dense:
+        return f"Uncut, {ends_said(view, about.measure, enough)}.", " ".join(few)
     return _moves(about, enough), " ".join([*_largest(about, enough), *few])
 
 
@@ -109,8 +107,7 @@ def _kinds(table: pd.DataFrame) -> dict[str, str]:
 
 def _moves(about: ByGroup, table: pd.DataFrame) -> str:
     """Which subgroups fell, rose, or neither; those that got worse first."""
-    parts = []
-    kinds = _kinds(table)
+    parts, kinds = [], _kinds(table)
     ways = (("fell", about.fell), ("rose", about.rose))
     for kind, start in ways[:: -about.measure.sign]:
         names = [words.quoted(group) for group, found in kinds.items() if found == kind]
@@ -144,26 +141,25 @@ def _largest(about: ByGroup, table: pd.DataFrame) -> list[str]:
 def dumbbell(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> go.Figure:
     """Two points with intervals per subgroup, the uncut model above the cut one, worst-off subgroup
     on top."""
-    variant = lookup.variant_of(run, choice)
+    view = View(run, choice)
     drawn = table.head(LONGEST).iloc[::-1].reset_index(drop=True)
-    is_focused = about.measure.sign < 0
+    is_focused, is_cut = about.measure.sign < 0, not view.is_dense
     # Room where names take several lines, and air where subgroups are few and have `room`
     # pixels between them.
     lines = max(wrapped(words.group_name(group)).count("<br>") for group in drawn["group"])
     row = max(46 + 16 * lines, min(90, (270 if is_focused else 0) // len(drawn)))
     figure = blank(choice, 96 + row * len(drawn), about.x_title)
-    is_cut = variant["variant"] != "dense"
     if is_cut:  # a thin line from each dense point to its pruned point
         ends = zip(drawn["value_dense"], drawn["value"], drawn.index, strict=True)
         links = [((before, y + 0.14), (after, y - 0.14), (None, None)) for before, after, y in ends]
         x, y = ([point[axis] for link in links for point in link] for axis in (0, 1))
         silent(figure, x, y, mode="lines", line={"color": choice.theme.soft, "width": 1})
-    dense = (track_of(run).nouns.whole, "dense", "circle-open")
-    _add_side(run, choice, figure, about, drawn, "_dense", dense, 0.14 if is_cut else 0)
+    dense = (view.track.nouns.whole, "dense", "circle-open")
+    _add_side(view, figure, about, drawn, "_dense", dense, 0.14 if is_cut else 0)
     if is_cut:
-        symbol = "diamond-open" if lookup.is_predicted(variant) else "circle"
-        mine = (lookup.variant_label(run, variant), variant["method"], symbol)
-        _add_side(run, choice, figure, about, drawn, "", mine, -0.14)
+        symbol = "diamond-open" if view.is_predicted else "circle"
+        mine = (lookup.variant_label(run, view.variant), view.variant["method"], symbol)
+        _add_side(view, figure, about, drawn, "", mine, -0.14)
     row_names(figure, [_label(choice, row) for row in drawn.to_dict("records")], upwards=True)
     if is_cut:
         _write_changes(choice, figure, about.measure, drawn)
@@ -192,8 +188,7 @@ def _write_changes(
 
 
 def _add_side(
-    run: Run,
-    choice: Choice,
+    view: View,
     figure: go.Figure,
     about: ByGroup,
     table: pd.DataFrame,
@@ -204,9 +199,9 @@ def _add_side(
     """The points of one model; `suffix`: of its columns, `named`: its name, its method and its
     symbol."""
     name, method, symbol = named
-    style = replace(track_of(run).methods.style(method, choice.dark), symbol=symbol)
+    style = replace(view.track.methods.style(method, view.choice.dark), symbol=symbol)
     ends = {column: table[f"{column}{suffix}"] for column in ("value", "low", "high")}
-    texts = [_hover(run, about, row, suffix, name) for row in table.to_dict("records")]
+    texts = [_hover(view, about, row, suffix, name) for row in table.to_dict("records")]
     faded = table["verdict"].map(lambda verdict: 0.4 if verdict else 1.0)
     rows = table.assign(**ends, hover=texts, opacity=faded, size=11)
     y = table.index + shift
@@ -223,23 +218,13 @@ def _label(choice: Choice, row: Values) -> str:
     )
 
 
-def _hover(run: Run, about: ByGroup, row: Values, suffix: str, name: str) -> str:
-    measure, n = about.measure, f"{row['n']:.0f} {about.items or track_of(run).nouns.items}"
+def _hover(view: View, about: ByGroup, row: Values, suffix: str, name: str) -> str:
+    measure, n = about.measure, f"{row['n']:.0f} {about.items or view.track.nouns.items}"
     said = wrapped(f"{name}: {measure.with_interval(row, suffix)}", WIDE)
     text = f"<b>{plain(words.group_name(row['group']))}</b>, {n}<br>{said}"
     if not suffix and math.isfinite(row["delta"]):
         text += f"<br>{wrapped(f'change {measure.change(row)}', WIDE)}"
     return text + (f"<br>{row['verdict']}: no verdict" if row["verdict"] else "")
-
-
-def _left_out(about: ByGroup, table: pd.DataFrame) -> str:
-    hidden = len(table) - LONGEST
-    end = "lowest" if about.measure.sign < 0 else "highest"
-    return (
-        f" The chart shows the {LONGEST} {end}; {hidden} more are in the table."
-        if hidden > 0
-        else ""
-    )
 
 
 def shown(run: Run, table: pd.DataFrame) -> pd.DataFrame:
@@ -385,13 +370,78 @@ def _panel(run: Run, choice: Choice, measure: Measure) -> Panel:
         fell=lambda names, several: f"{names} {'lose' if several else 'loses'} {what}",
         rose=lambda names, several: f"{names} {'gain' if several else 'gains'} {what}",
     )
-    return by_group(
-        run,
-        choice,
-        about,
-        lookup.caveat(
-            run,
-            None,
-            more=f"n = test {track_of(run).nouns.items}. {axis_note(run, choice)}".strip(),
-        ),
+    more = f"n = test {track_of(run).nouns.items}. {axis_note(run, choice)}".strip()
+    return by_group(run, choice, about, lookup.caveat(run, None, more=more))
+
+
+# Who pays, small, as SVG text: a row per subgroup, before and after the cut; for cards, where a
+# chart is too much.
+
+
+WIDTH, ROW, NAMES = 280, 24, 104
+"""Pixels: the picture, a subgroup's row, the room of the names at its left."""
+MOST = 5
+"""Rows; of more subgroups the worst-off and the best-off are drawn."""
+
+
+def thumbnail(run: Run, choice: Choice) -> str:
+    """SVG of at most MOST rows, the worst-off on top; "" where no subgroup can be judged."""
+    view = View(run, choice)
+    measure = view.reading.group
+    table = pairs(run, choice, measure)
+    table = table[(table["verdict"] == "") & table["value_dense"].notna()]
+    if table.empty:
+        return ""
+    if len(table) > MOST:
+        table = pd.concat([table.head(MOST - 2), table.tail(2)])
+    values = table[["value_dense", "value"][: 1 + (not view.is_dense)]]
+    at, height = _scale(values), ROW * len(table) + 4
+    rows = [_row(row, place, at, view) for place, row in enumerate(table.to_dict("records"))]
+    rows += _ends(measure, values, at, height, choice)
+    height += 18
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}"'
+        f' height="{height}" font-family="{html.escape(FONT)}" font-size="13">{"".join(rows)}</svg>'
     )
+
+
+def _scale(values: pd.DataFrame) -> Callable[[float], float]:
+    """From a value to its place along the picture."""
+    low, high = float(values.min().min()), float(values.max().max())
+    room, left = WIDTH - NAMES - 24, NAMES + 12
+    return lambda value: left + room * ((value - low) / (high - low) if high > low else 0.5)
+
+
+def _ends(
+    measure: Measure, values: pd.DataFrame, at: Callable[[float], float], y: float, choice: Choice
+) -> list[str]:
+    """The smallest and the largest value below their places, and what is measured between them."""
+    low, high = float(values.min().min()), float(values.max().max())
+    said = [(at(low), "start", measure.number(low)), (at(high), "end", measure.number(high))]
+    said += [((at(low) + at(high)) / 2, "middle", measure.name)] if high > low else []
+    look = f'font-size="11.5" fill="{choice.theme.soft}"'
+    return [
+        f'<text x="{x:.1f}" y="{y + 11}" text-anchor="{anchor}" {look}>{html.escape(text)}</text>'
+        for x, anchor, text in said
+    ]
+
+
+def _row(row: Values, place: int, at: Callable[[float], float], view: View) -> str:
+    y, choice = ROW * place + ROW / 2 + 2, view.choice
+    look, name = choice.theme, visible(words.group_name(str(row["group"])))
+    name = html.escape(name if len(name) <= 13 else f"{name[:12]}…")
+    before, after = at(float(row["value_dense"])), float(row["value"])
+    line = f'<line x1="{NAMES}" x2="{WIDTH}" y1="{y}" y2="{y}" stroke="{look.grid}"/>'
+    text = f'<text x="{NAMES - 8}" y="{y + 4.5}" text-anchor="end" fill="{look.ink}">{name}</text>'
+    marks = (
+        f'<circle cx="{before:.1f}" cy="{y}" r="4.5" fill="{look.paper}" stroke="{look.ink}"'
+        ' stroke-width="2"/>'
+    )
+    if not view.is_dense and math.isfinite(after):
+        x, colour = at(after), view.track.methods.style(choice.method, choice.dark).colour
+        link = (
+            f'<line x1="{before:.1f}" x2="{x:.1f}" y1="{y}" y2="{y}" stroke="{colour}"'
+            ' stroke-width="3"/>'
+        )
+        marks = f'{link}{marks}<circle cx="{x:.1f}" cy="{y}" r="5.5" fill="{colour}"/>'
+    return line + text + marks

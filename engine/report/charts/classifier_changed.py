@@ -8,7 +8,7 @@ import pandas as pd
 
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.classifier_lookup import CLASS_AXIS, DENSE, trials_of
+from engine.report.charts.lookup import CLASS_AXIS, DENSE, trials_of
 from engine.report.charts.panel import Choice
 from engine.report.tracks import Flips, track_of
 from engine.store.runs import Run

@@ -19,7 +19,7 @@ from engine.core.errors import RequestError
 from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.kinds import add_series, dots, front_line, heading, row_outline, silent
+from engine.report.charts.kinds import add_series, dots, front_line, heading, row_range, silent
 from engine.report.charts.metric_curve import GROUP
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
 from engine.report.schema import hovers, readable
@@ -49,28 +49,20 @@ KIND = "track"
 """The setting that says what kind of audit it is."""
 
 
-def comparability(runs: Sequence[Run]) -> tuple[pd.DataFrame, list[str]]:
-    """Settings that differ (columns: setting, then one per run title) and warnings on what may not
-    be compared.
+def comparability(runs: Sequence[Run]) -> tuple[list[str], list[str]]:
+    """Settings that differ, and warnings on what may not be compared.
 
     Of audits of several kinds only the settings that all of them have, and what kind they are.
     """
     found = settings(runs)
-    names = titles(runs)
     keys = list(dict.fromkeys(key for one in found for key in one))
     if len(alike(runs)) < len(runs):
         keys = [key for key in keys if all(key in one for one in found)]
-    rows, differing = [], []
-    for key in keys:
-        values = [_plain(one.get(key)) for one in found]
-        if len(set(values)) > 1:
-            differing.append(key)
-            rows.append(dict(zip(["setting", *names], [key, *values], strict=True)))
+    differing = [key for key in keys if len({_plain(one.get(key)) for one in found}) > 1]
     binding = {key: text for run in runs for key, text in track_of(run).comparison.binding.items()}
     if not same_items(runs):
         binding[KIND] = words.KINDS_ON_OTHER_IMAGES
-    warnings = list(dict.fromkeys(text for key, text in binding.items() if key in differing))
-    return pd.DataFrame(rows, columns=["setting", *names]), warnings
+    return differing, list(dict.fromkeys(text for key, text in binding.items() if key in differing))
 
 
 def compare_runs(runs: Sequence[Run], choice: Choice) -> Panel:
@@ -151,7 +143,9 @@ def _settings(run: Run) -> dict[str, Any]:
     """What was asked and what it led to, by name in words."""
     meta, track = run.meta, track_of(run)
     parts, (name, counts) = track.comparison.parts, track.comparison.counted
-    found = {part: f"{meta[part]['name']} {_short(meta[part].get(key))}" for part, key in parts}
+    found = {
+        part: f"{meta[part]['name']} {str(meta[part].get(key) or '')[:12]}" for part, key in parts
+    }
     found[name] = meta[counts].get("counts")
     found |= {
         key.replace("_", " "): value
@@ -164,14 +158,9 @@ def _settings(run: Run) -> dict[str, Any]:
     }
 
 
-def _short(digest: Any) -> str:
-    return "" if digest is None else str(digest)[:12]
-
-
 def _plain(value: Any) -> str:
-    if isinstance(value, dict | list):
-        return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
-    return "not set" if value is None else str(value)
+    """What tells values apart, whatever the order of their parts."""
+    return json.dumps(value, sort_keys=True, default=str)
 
 
 def titles(runs: Sequence[Run]) -> list[str]:
@@ -218,16 +207,12 @@ def _rows(run: Run, name: str, choice: Choice) -> list[dict[str, Any]]:
 
 def _answer(harm: Measure, rows: Sequence[dict[str, Any]], called: Mapping[str, str]) -> str:
     cut = [row for row in rows if row["method"] != "dense"]
-    told = [
-        f"{called[row['run']]}: {'' if cut else 'uncut '}{harm.name} {_level(harm, row)}"
-        f"{_change(harm, row) if cut else ''}"
-        for row in cut or rows
-    ]
+    told = []
+    for row in cut or rows:
+        said = f"{called[row['run']]}: {'' if cut else 'uncut '}{harm.name} {_level(harm, row)}"
+        is_told = cut and math.isfinite(row["delta"])
+        told.append(f"{said}, change {harm.change(row)}" if is_told else said)
     return phrasing.sentences(told)
-
-
-def _change(harm: Measure, row: Values) -> str:
-    return f", change {harm.change(row)}" if math.isfinite(row["delta"]) else ""
 
 
 def _level(harm: Measure, row: Values) -> str:
@@ -266,7 +251,7 @@ def _figure(run: Run, choice: Choice, harm: Measure, table: pd.DataFrame) -> go.
     for row in drawn[dense].to_dict("records"):
         if math.isfinite(row.get(f"{GROUP}_low", math.nan)):
             low, high = row[f"{GROUP}_low"], row[f"{GROUP}_high"]
-            row_outline(figure, choice, names.index(row["run"]), low, high, 0.38)
+            row_range(figure, choice, names.index(row["run"]), low, high, 0.38, outlined=True)
     return figure
 
 
@@ -282,7 +267,7 @@ def settings_table(runs: Sequence[Run]) -> pd.DataFrame:
     """
     asked, rows = settings(runs), []
     columns = ["Setting", *map(phrasing.sentence, short_names(runs))]
-    for key in comparability(runs)[0]["setting"]:
+    for key in comparability(runs)[0]:
         rows += _lines(runs, key, [one.get(key) for one in asked])
     return pd.DataFrame(rows, columns=columns)
 
@@ -510,7 +495,7 @@ def _on_front(pool: pd.DataFrame) -> pd.Series:
     return pd.Series(front(-quality, gap), index=pool.index)
 
 
-def _compare_kinds_rows(run: Run, name: str, choice: Choice) -> list[dict[str, Any]]:
+def _compare_kinds_rows(run: Run, title: str, choice: Choice) -> list[dict[str, Any]]:
     track, found = track_of(run), []
     for variant in lookup.of_axis(run, lookup.reported(run), choice.axis).to_dict("records"):
         quality = lookup.result(run, variant["variant"], QUALITY)
@@ -518,28 +503,22 @@ def _compare_kinds_rows(run: Run, name: str, choice: Choice) -> list[dict[str, A
         if quality is None or gap is None or not (_known(quality) and _known(gap)):
             continue
         row = {
-            "run": name,
+            "run": title,
             "kind": track.nouns.about,
             "variant": variant["variant"],
             "method": variant["method"],
-        }
-        row |= {
             "label": phrasing.sentence(lookup.variant_label(run, variant)),
             "cut": lookup.amount(run, variant),
+            "is_cut": bool(variant["n_cut"] or variant.get("arm")),
+            "n": gap["n"],
         }
-        row |= {f"quality{end}": quality[column] for end, column in _ENDS}
-        row |= {f"gap{end}": gap[column] for end, column in _ENDS}
-        found.append(
-            {
-                **row,
-                "is_cut": bool(variant["n_cut"]) or bool(variant.get("arm") or ""),
-                "n": gap["n"],
+        for start, measured in (("quality", quality), ("gap", gap)):
+            ends = (start, f"{start}_low", f"{start}_high")
+            row |= {
+                end: measured[of] for end, of in zip(ends, ("value", "low", "high"), strict=True)
             }
-        )
+        found.append(row)
     return found
-
-
-_ENDS = (("", "value"), ("_low", "low"), ("_high", "high"))
 
 
 def _known(row: Values) -> bool:
@@ -560,31 +539,21 @@ def _column(
     stand behind it."""
     quality, gap = Measure(QUALITY), Measure(GAP)
     mine, room = table[table["run"] == name], 19 * _legend_rows(table)
-    beside = table if same else mine
+    beside, looks = table if same else mine, track_of(run).methods
     known = set(mine["method"])
-    methods = [
-        method
-        for method in ["dense", *track_of(run).methods.order(known - {"dense"})]
-        if method in known
-    ]
+    methods = [*known & {"dense"}, *looks.order(known - {"dense"})]
     figure = blank(choice, HEIGHT + room, quality.title, gap.title)
-    others, best = (
-        beside[beside["run"] != name],
-        beside[beside["front"]].sort_values(["quality", "gap"]),
-    )
+    others = beside[beside["run"] != name]
+    best = beside[beside["front"]].sort_values(["quality", "gap"])
     faded = {"size": 6, "color": choice.theme.soft, "opacity": 0.35}
     silent(figure, others["quality"], others["gap"], mode="markers", marker=faded)
     front_line(figure, choice, best["quality"], best["gap"])
-    seen = "label cut quality gap front"
+    seen, ends = "label cut quality gap front", "quality gap"
     said = hovers(mine, seen, label=str, front=lambda best: "on the front" if best else "")
     mine = mine.assign(hover=said)
     for method in methods:
-        rows, style = (
-            mine[mine["method"] == method],
-            track_of(run).methods.style(method, choice.dark),
-        )
+        rows, style = mine[mine["method"] == method], looks.style(method, choice.dark)
         look = {"mode": "markers", "name": lookup.method_label(run, method)}
-        ends = "quality gap"
         add_series(figure, rows, rows["quality"], rows["gap"], style, None, ends, **look)
     heading(figure, _headed(name, called), align="left", font={"size": 13})
     lines = max(_headed(one, called).count("<br>") for one in table["run"]) + 1

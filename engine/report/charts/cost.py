@@ -4,6 +4,7 @@ the masked one."""
 from __future__ import annotations
 
 import math
+import re
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -11,11 +12,12 @@ import plotly.graph_objects as go
 from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.report.charts.headline import MANY
 from engine.report.charts.kinds import ON_STRONG, bars
+from engine.report.charts.lookup import View, views
 from engine.report.charts.panel import Choice, Panel, blank, nothing
-from engine.report.costs import costs_of, file_said
 from engine.report.tracks import Measure, track_of
-from engine.store.runs import Run
+from engine.store.runs import Run, where
 
 QUESTION = "What does the cut save: parameters, bytes, time?"
 WIDTHS = (
@@ -35,14 +37,13 @@ def cost(run: Run, choice: Choice) -> Panel:
     parameters."""
     if not run.has("costs"):
         return nothing("cost", QUESTION, "This run has no measured costs.")
-    variant = lookup.variant_of(run, choice)
-    dense, mine = costs_of(run, "dense"), costs_of(run, variant["variant"])
+    view = View(run, choice)
+    variant, is_dense, ways = view.variant, view.is_dense, view.track.ways
+    dense, mine = costs_of(run, "dense"), costs_of(run, view.name)
     if dense is None or mine is None:
         return nothing("cost", QUESTION, "Costs were not measured for this variant.")
-    is_dense = variant["variant"] == "dense"
     if not is_dense:  # its time beside this variant's, not that of another moment
         dense = {**dense, "latency_ms": mine["dense_latency_ms"]}
-    ways = track_of(run).ways
     start = ways.saves(variant, dense, mine) or (
         f"Cutting {lookup.amount(run, variant)} removes"
         f" {phrasing.percent(1 - mine['parameters'] / dense['parameters'])} of the parameters"
@@ -51,12 +52,13 @@ def cost(run: Run, choice: Choice) -> Panel:
     if untimed:
         mine = {**mine, "latency_ms": math.nan, "speedup_low": math.nan}
     table = _table(dense, mine)
-    answer = _dense_answer(dense) if is_dense else _answer(dense, mine, start, untimed)
-    agrees = mine.get("agrees")
-    agrees = not pd.isna(agrees) and bool(agrees)
-    proof = mind = more = ""
+    answer, figure, mind, more = _dense_answer(dense), None, "", ""
     if not is_dense:
+        answer = _answer(dense, mine, start, untimed)
+        colour = view.track.methods.style(variant["method"], choice.dark).colour
+        figure = _figure(choice, colour, dense, mine, view.track.nouns.whole)
         proof = ways.size_note(variant, mine) or agreement(mine)
+        agrees = not pd.isna(mine.get("agrees")) and bool(mine["agrees"])
         mind = "" if agrees else proof
         more = f"{proof * agrees}{_milliseconds(dense, mine)}{_in_theory(mine)}".strip()
     device = run.meta.get("provenance", {}).get("device", "unknown device")
@@ -67,8 +69,6 @@ def cost(run: Run, choice: Choice) -> Panel:
     )
     stored = f"Bytes: the weights as stored.{file_said(run)}"
     note = f"{time * (not untimed)}{stored}"
-    colour = track_of(run).methods.style(variant["method"], choice.dark).colour
-    figure = None if is_dense else _figure(choice, colour, dense, mine, track_of(run).nouns.whole)
     return Panel("cost", QUESTION, answer, figure, table, note, mind=mind, more=more)
 
 
@@ -80,11 +80,7 @@ def agreement(row: Values) -> str:
     size = f"largest difference of a logit {phrasing.number(difference)}"
     if "greedy_equal" in row:
         size += f", {'same' if bool(row['greedy_equal']) else 'different'} greedy text"
-    return (
-        f"Masked and cut model agree: {size}."
-        if bool(agrees)
-        else f"Masked and cut model do NOT agree: {size}."
-    )
+    return f"Masked and cut model {'' if agrees else 'do NOT '}agree: {size}."
 
 
 def _measured(dense: Values, mine: Values) -> list[tuple[str, str]]:
@@ -98,17 +94,10 @@ def _measured(dense: Values, mine: Values) -> list[tuple[str, str]]:
 
 def _table(dense: Values, mine: Values) -> pd.DataFrame:
     rows = [
-        {
-            "what": name,
-            "before": dense[key],
-            "after": mine[key],
-            "after as share": mine[key] / dense[key],
-        }
+        ("time (ms)" if name == "time" else name, dense[key], mine[key], mine[key] / dense[key])
         for key, name in reversed(_measured(dense, mine))
     ]
-    table = pd.DataFrame(rows)
-    table.loc[table["what"] == "time", "what"] = "time (ms)"
-    return table
+    return pd.DataFrame(rows, columns=["what", "before", "after", "after as share"])
 
 
 def _dense_answer(dense: Values) -> str:
@@ -137,21 +126,15 @@ def _milliseconds(dense: Values, mine: Values) -> str:
     if (mine["latency_ms"] < dense["latency_ms"]) == (mine["speedup"] > 1):
         times = [phrasing.number(row["latency_ms"]) for row in (mine, dense)]
         return f" Medians, not in pairs: {times[0]} ms against {times[1]} ms."
-    return (
-        " The medians in milliseconds are not paired, and they differ the other way."
-        if kind in ("faster", "slower")
-        else ""
-    )
+    said = " The medians in milliseconds are not paired, and they differ the other way."
+    return said * (kind != "unclear")
 
 
 def _in_theory(mine: Values) -> str:
     """What the FLOPs alone would promise."""
     ratio = mine.get("theoretical", math.nan)
-    return (
-        f" By FLOPs alone it would be {phrasing.factor(ratio)} as fast."
-        if math.isfinite(ratio)
-        else ""
-    )
+    said = f" By FLOPs alone it would be {phrasing.factor(ratio)} as fast."
+    return said * math.isfinite(ratio)
 
 
 def _figure(choice: Choice, colour: str, dense: Values, mine: Values, whole: str) -> go.Figure:
@@ -164,8 +147,7 @@ def _figure(choice: Choice, colour: str, dense: Values, mine: Values, whole: str
         low[0] = min(shares[0], 100 / mine["speedup_high"])
         high[0] = max(shares[0], 100 / mine["speedup_low"])
     hover = [
-        f"{phrasing.number(mine[key])}{UNITS[key]}, before"
-        f" {phrasing.number(dense[key])}{UNITS[key]}"
+        ", before ".join(f"{phrasing.number(row[key])}{UNITS[key]}" for row in (mine, dense))
         for key, _ in drawn
     ]
     bar = {
@@ -221,3 +203,112 @@ def verdict_on(measure: Measure, row: Values) -> str:
 def q_said(row: Values) -> str:
     """The false discovery rate in a hover; "" where none was computed."""
     return f"q = {phrasing.number(row['q'])}" if math.isfinite(row["q"]) else ""
+
+
+# What a cut costs in quality and what it saves, in a sentence each; measured time only where it
+# clearly differs.
+
+
+SAVED = (("flops", "of the FLOPs"), ("bytes", "of the bytes"))
+"""Columns of the costs table that are said, in order."""
+TRIFLE = 0.01
+"""A saving that counts as none, as a share."""
+
+
+def cost_said(view: View, sentence: str) -> str:
+    """E.g. "Perplexity does not clearly change (13.4). It saves 8.3 % of the bytes and runs 1.1
+    times as fast here."; not what the first sentence says of the quality."""
+    found: list[str] = []
+    for one in views(view.run, view.choice):
+        quality, row = one.reading.quality, one.row(one.reading.quality)
+        is_worse = row is not None and phrasing.direction(row) == quality.worse
+        if not re.search(f"{quality.name} (from|by)", sentence) and (is_worse or not found):
+            found.append(_quality(quality, row, view.is_dense))
+    saved = saved_said(view.run, view.variant)
+    return f"{' '.join((*found, saved)).strip()}{file_said(view.run) * (' bytes' in saved)}"
+
+
+def _quality(measure: Measure, row: Values | None, is_dense: bool) -> str:
+    name = phrasing.sentence(measure.name)
+    if row is None or not math.isfinite(row["value"]):
+        return f"{name} was not measured."
+    if is_dense:
+        return f"{name} is {phrasing.short(row['value'])}."
+    kind = phrasing.direction(row)
+    now = phrasing.short(row["value"])
+    if kind == "unknown":
+        return f"{name} is {now}; there are too few {measure.few} to tell whether it changed."
+    if kind == "unclear":
+        return f"{name} does not clearly change ({now})."
+    verb, before = "falls" if kind == "fell" else "rises", row["value"] - row["delta"]
+    if measure.metric == "perplexity" and row["value"] < MANY * before:
+        return f"{name} {verb} by {phrasing.per_cent(row['delta'] / before)}."
+    return f"{name} {verb} from {' to '.join(phrasing.apart(before, row['value']))}."
+
+
+def saved_said(run: Run, variant: Values) -> str:
+    """What the cut saves, of what was measured; "" for the uncut model."""
+    if variant["variant"] == "dense":
+        return ""
+    dense, mine = costs_of(run, "dense"), costs_of(run, variant["variant"])
+    if dense is None or mine is None:
+        return "What it saves was not measured."
+    parts = [_share(dense, mine, column, of) for column, of in SAVED]
+    said = phrasing.listing(filter(None, parts))
+    time = track_of(run).ways.untimed(variant) or _time(mine, dense)
+    return f"It saves {said}; {time}." if said else f"It makes the model no smaller; {time}."
+
+
+def file_said(run: Run) -> str:
+    """How many bytes the model has unpacked, and packed as it was read; "" where it was read as it
+    is."""
+    dense, packed = costs_of(run, "dense"), run.model.get("file_bytes")
+    if dense is None or not packed:
+        return ""
+    whole, file = (f"{one / 1e6:,.0f} MB" for one in (dense["bytes"], packed))
+    return f" Shares of bytes are of the model unpacked, {whole}; packed, as it was read, {file}."
+
+
+def savings(run: Run, variant: Values) -> list[str]:
+    """What a cut gains in size and speed, of what was measured and is no trifle, as verbs: "saves
+    8.3 % of the bytes"."""
+    dense, mine = costs_of(run, "dense"), costs_of(run, variant["variant"])
+    if dense is None or mine is None:
+        return []
+    columns = [
+        (column, of)
+        for column, of in SAVED
+        if mine.get(column, math.nan) <= (1 - TRIFLE) * dense.get(column, math.nan)
+    ]
+    found = [f"saves {_share(dense, mine, *one)}" for one in columns[:1]]
+    is_faster = (
+        phrasing.pace(mine, dense) == "faster"
+        and mine.get("speedup_low", math.nan) > 1 + TRIFLE
+        and not track_of(run).ways.untimed(variant)
+    )
+    return [*found, _time(mine, dense).removeprefix("it ")] if is_faster else found
+
+
+def costs_of(run: Run, variant: str) -> Values | None:
+    """What a variant's costs were, None where they were not measured."""
+    table = lookup.frame(run, "costs") if run.has("costs") else pd.DataFrame({"variant": []})
+    rows = where(table, variant=variant)
+    return None if rows.empty else rows.iloc[0].to_dict()
+
+
+def _share(dense: Values, mine: Values, column: str, of: str) -> str:
+    before, after = (row.get(column, math.nan) for row in (dense, mine))
+    if not (math.isfinite(before) and math.isfinite(after)) or after >= before:
+        return ""
+    return f"{phrasing.per_cent(1 - after / before)} {of}"
+
+
+def _time(mine: Values, dense: Values) -> str:
+    kind, middle = phrasing.pace(mine, dense), mine.get("speedup", math.nan)
+    if kind == "unknown":
+        return "time was not measured"
+    if kind == "faster" and middle >= 1.095:
+        return f"it ran {phrasing.short(middle)} times as fast here"
+    if kind == "faster":
+        return f"it ran {phrasing.per_cent(middle - 1)} faster here"
+    return "it ran more slowly here" if kind == "slower" else "not measurably faster here"

@@ -13,9 +13,9 @@ from engine.core import words
 from engine.core.types import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.classifier_lookup import trials_said
 from engine.report.charts.heat_map import bar_above, cells
-from engine.report.charts.kinds import HOVER, ON_STRONG, bars
+from engine.report.charts.kinds import HOVER, ON_STRONG, bars, silent
+from engine.report.charts.lookup import trials_said
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.report.schema import readable, title_of
 from engine.report.tracks import Level, track_of
@@ -36,9 +36,7 @@ def layer_survival(run: Run, choice: Choice) -> Panel:
     variant = lookup.variant_of(run, choice)
     if not variant["n_cut"]:
         return nothing("layer_survival", question, "Nothing is cut here: every layer is whole.")
-    table = survival(run, choice.method)
-    if not table.empty:
-        table = table[at_level(table["level"], choice.level)].reset_index(drop=True)
+    table = survival_of(run, choice)
     if table.empty:
         return nothing("layer_survival", question, "This run has no layers for this choice.")
     figure = _bars(run, choice, table)
@@ -47,15 +45,10 @@ def layer_survival(run: Run, choice: Choice) -> Panel:
     if most["share"] - least["share"] < 1e-9:
         ends = f"every layer keeps {phrasing.percent(least['share'])} of its {least['units']}"
     answer = f"{lookup.variant_label(run, variant)}: {ends}."
-    return Panel(
-        "layer_survival",
-        question,
-        answer,
-        figure,
-        shown(run, table),
-        note(run),
-        more=_halves(table),
-    )
+    few = int((table["share"] < 0.5).sum())
+    more = f"{few} of {phrasing.count(len(table), 'layer')} keep less than half."
+    told = shown(run, table), note(run)
+    return Panel("layer_survival", question, answer, figure, *told, more=more)
 
 
 def layers_by_speedup(run: Run, choice: Choice) -> Panel:
@@ -68,9 +61,16 @@ def layers_by_speedup(run: Run, choice: Choice) -> Panel:
     if table.empty:
         return nothing("layers_by_speedup", question, "This run has no layers for this method.")
     figure, (answer, more) = _heat(choice, level, table), _first_to_go(choice, level, table)
-    return Panel(
-        "layers_by_speedup", question, answer, figure, shown(run, table), note(run), more=more
-    )
+    told = shown(run, table), note(run)
+    return Panel("layers_by_speedup", question, answer, figure, *told, more=more)
+
+
+def survival_of(run: Run, choice: Choice) -> pd.DataFrame:
+    """`survival` of the chosen method at the chosen level alone."""
+    table = survival(run, choice.method)
+    if table.empty:
+        return table
+    return table[at_level(table["level"], choice.level)].reset_index(drop=True)
 
 
 def survival(run: Run, method: str) -> pd.DataFrame:
@@ -122,11 +122,6 @@ def _kept(row: pd.Series) -> str:
 def _some(kept: float) -> str:
     """A mean of whole numbers."""
     return f"{kept:.3g}" if kept < 1000 else f"{kept:,.0f}"
-
-
-def _halves(table: pd.DataFrame) -> str:
-    few = int((table["share"] < 0.5).sum())
-    return f"{few} of {phrasing.count(len(table), 'layer')} keep less than half."
 
 
 def layer_of(run: Run) -> tuple[str, str]:
@@ -237,13 +232,7 @@ def _write(figure: go.Figure, choice: Choice, shares: pd.DataFrame) -> None:
     y, x = (flat.index.get_level_values(place).tolist() for place in (0, 1))
     ink = [ON_STRONG[choice.dark] if value > 0.6 else choice.theme.ink for value in flat]
     texts = [phrasing.percent(round(float(value), 2)) for value in flat]
-    look = {
-        "mode": "text",
-        "text": texts,
-        "textfont": {"size": 11, "color": ink},
-        "hoverinfo": "skip",
-    }
-    figure.add_scatter(x=x, y=y, showlegend=False, **look)
+    silent(figure, x, y, mode="text", text=texts, textfont={"size": 11, "color": ink})
 
 
 def shown(run: Run, table: pd.DataFrame) -> pd.DataFrame:

@@ -11,9 +11,10 @@ from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.kinds import HOVER, add_points, bars_of, row_names
+from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice, Panel, blank, nothing, wrapped
 from engine.report.schema import hovers, readable
-from engine.report.tracks import Flips, track_of
+from engine.report.tracks import Flips
 from engine.stats.clustered import MISSED, Clustered, Student, benjamini_hochberg
 from engine.stats.resampling import EXCHANGES, churn, direction
 from engine.store.runs import Run
@@ -31,10 +32,10 @@ LOOKS = {"bad": ("#D55E00", "#F0803C"), "good": ("#0072B2", "#56B4E9")}
 def flips_of(run: Run, choice: Choice, trial: int | None = None) -> Flips | None:
     """The answers before and after the cut; None where nothing is cut, or nobody measured it.
     trial: one model of several."""
-    variant = lookup.variant_of(run, choice)
-    if variant["variant"] == "dense" or lookup.is_predicted(variant):
+    view = View(run, choice)
+    if view.is_dense or view.is_predicted:
         return None
-    found = track_of(run).flips(run, choice, trial)
+    found = view.track.flips(run, choice, trial)
     return None if found is None or found.table.empty else found
 
 
@@ -56,11 +57,9 @@ def flips(run: Run, choice: Choice, trial: int | None = None) -> Panel:
     shown = readable(table, COLUMNS, **_named(found))
     start = phrasing.sentence(lookup.measured_on(run, None))
     note = f"{start}. {HOW} {found.by}. {found.note}"
-    answer = _said(found, _row(found, found.table))
+    answer, figure = _said(found, _row(found, found.table)), _figure(choice, found, table)
     mind, more = _groups(found, table), _certain(found)
-    return Panel(
-        key, question, answer, _figure(choice, found, table), shown, note, (), False, mind, more
-    )
+    return Panel(key, question, answer, figure, shown, note, mind=mind, more=more)
 
 
 def _named(found: Flips) -> dict[str, str]:
@@ -133,13 +132,11 @@ def _groups(found: Flips, table: pd.DataFrame) -> str:
     """For which subgroups the direction is clear."""
     if len(table) < 2:
         return ""
-    clear = [
+    clear = phrasing.listing(
         f"{words.quoted(row['group'])} ({row['bad']} {found.bad}, {row['good']} {found.good})"
         for row in table[table["q"] < MISSED].to_dict("records")
-    ]
-    if not clear:
-        return "The direction is clear for no single subgroup."
-    return f"The direction is clear for {phrasing.listing(clear)}."
+    )
+    return f"The direction is clear for {clear or 'no single subgroup'}."
 
 
 def _certain(found: Flips) -> str:
@@ -177,7 +174,7 @@ def _figure(choice: Choice, found: Flips, table: pd.DataFrame) -> go.Figure | No
         colour = {"color": LOOKS[side][choice.dark]}
         x = sign * drawn[side] / drawn["n"]
         figure.add_bar(x=x, width=0.5, name=name, marker=colour, **bar)
-    error = bars_of(drawn, look.ink, 1.4, "net", "net_low", "net_high", 3)
+    error = {**bars_of(drawn, "net", look.ink, 1.4), "width": 3}
     marker = {"size": 8, "symbol": "diamond", "color": look.ink}
     add_points(figure, drawn["net"], drawn.index, bar["text"], marker, name="net", error_x=error)
     small = f"<span style='font-size:11px;color:{look.soft}'>"

@@ -10,7 +10,7 @@ import pandas as pd
 
 from engine.core import words
 from engine.core.types import Values
-from engine.report import in_words, phrasing
+from engine.report import phrasing
 from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice
 from engine.report.tracks import Measure
@@ -60,7 +60,7 @@ def ends_said(
     """What a measure says of the first and the last of the uncut model's groups, worst first, and
     whether that may be chance."""
     ends = rows.iloc[[0, -1]]
-    each = map("{} for {}".format, in_words.apart(*ends["value"]), map(named, ends["group"]))
+    each = map("{} for {}".format, phrasing.apart(*ends["value"]), map(named, ends["group"]))
     is_harm = measure.metric == view.reading.group.metric
     chance = ", which may be chance" * (is_harm and view.was_chance)
     return f"{measure.name} is {' and '.join(each)}{chance}"
@@ -120,8 +120,8 @@ class Change:
         if not exact:
             return name
         if self.measure.word.better == "lower" and after < MANY * self.before:
-            return f"{name} by {in_words.per_cent(after / self.before - 1)}"
-        return f"{name} from {' to '.join(in_words.apart(self.before, after))}"
+            return f"{name} by {phrasing.per_cent(after / self.before - 1)}"
+        return f"{name} from {' to '.join(phrasing.apart(self.before, after))}"
 
 
 def _share(row: Values) -> float:

@@ -85,7 +85,7 @@ def bar_above(
 ) -> Values:
     """A colour bar above a map whose ends are named in words; `length`: share of the map's width,
     from the left."""
-    where = {
+    return {
         "orientation": "h",
         "thickness": 8,
         "y": 1,
@@ -93,28 +93,19 @@ def bar_above(
         "len": length,
         "x": length / 2,
         "xpad": 0,
-    }
-    font = {"size": 11, "color": choice.theme.soft}
-    return {
-        **where,
         "outlinewidth": 0,
         "tickvals": list(ticks),
         "ticktext": list(texts),
-        "tickfont": font,
+        "tickfont": {"size": 11, "color": choice.theme.soft},
     }
 
 
 def head_axes(figure: go.Figure, layers: int, heads: int) -> None:
     """Heads from left to right, layer 0 on top; every fourth is numbered where there are many."""
-    columns, rows = (
-        range(0, heads, 1 if heads <= 16 else 4),
-        range(0, layers, 1 if layers <= 16 else 4),
-    )
-    figure.update_xaxes(
-        tickvals=list(columns), range=[-0.5, heads - 0.5], showline=False, fixedrange=True
-    )
-    figure.update_yaxes(tickvals=list(rows), range=[layers - 0.5, -0.5], showgrid=False)
-    figure.update_yaxes(showline=False, fixedrange=True)
+    columns, rows = (list(range(0, many, 1 if many <= 16 else 4)) for many in (heads, layers))
+    bare = {"showline": False, "fixedrange": True}
+    figure.update_xaxes(tickvals=columns, range=[-0.5, heads - 0.5], **bare)
+    figure.update_yaxes(tickvals=rows, range=[layers - 0.5, -0.5], showgrid=False, **bare)
 
 
 def head_grid(
@@ -129,18 +120,11 @@ def head_grid(
     the unit."""
     layers, heads = shape_of(run)
     figure = blank(choice, cell_height(layers) * layers + BELOW + 46, "head", "layer")
-    z, places = (
-        np.asarray(values, dtype=float).reshape(layers, heads),
-        (list(range(heads)), list(range(layers))),
-    )
-    bounds = {
-        "zmin": scale.low,
-        "zmax": scale.high,
-        "colorbar": bar_below(choice, scale.ticks, scale.texts),
-    }
-    cells(
-        figure, z, scale.colours(choice.theme), x=places[0], y=places[1], hoverinfo="skip", **bounds
-    )
+    z, colours = np.asarray(values, dtype=float).reshape(layers, heads), scale.colours(choice.theme)
+    places = {"x": list(range(heads)), "y": list(range(layers))}
+    bounds = {"zmin": scale.low, "zmax": scale.high}
+    bar = bar_below(choice, scale.ticks, scale.texts)
+    cells(figure, z, colours, **places, **bounds, hoverinfo="skip", colorbar=bar)
     pickable(figure, choice, np.arange(layers * heads), heads, hovers)
     head_axes(figure, layers, heads)
     figure.update_layout(margin={"b": BELOW, "t": 40 if title else 28}, legend={"y": 1.0, "x": 0})
@@ -195,17 +179,8 @@ def shape_of(run: Run) -> tuple[int, int]:
 
 def cell_height(layers: int) -> int:
     """Height of a cell in pixels."""
-    return (
-        40
-        if layers <= 6
-        else 34
-        if layers <= 8
-        else 28
-        if layers <= 12
-        else 24
-        if layers <= 24
-        else 18
-    )
+    heights = {6: 40, 8: 34, 12: 28, 24: 24}
+    return next((height for most, height in heights.items() if layers <= most), 18)
 
 
 def table_map(
@@ -257,12 +232,10 @@ def matrix_figure(
         ["1" if math.isnan(value) else phrasing.correlation(value) for value in row]
         for row in values
     ]
+    whom = list(map(plain, names))
     said = [
-        [
-            (text, f"{plain(first)} and {plain(second)}: {text}")
-            for second, text in zip(names, row, strict=True)
-        ]
-        for first, row in zip(names, shown, strict=True)
+        [(text, f"{first} and {second}: {text}") for second, text in zip(whom, row, strict=True)]
+        for first, row in zip(whom, shown, strict=True)
     ]
     labels, strong = [wrapped(name, 12) for name in names], 0.6 if low < 0 else 0.72
     return table_map(choice, values, labels, labels, said, (low, high), strong)

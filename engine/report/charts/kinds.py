@@ -42,32 +42,20 @@ def hover(bold: str, *lines: str) -> str:
     return "<br>".join([f"<b>{bold}</b>", *filter(None, lines)])
 
 
-def bars(value: Any, low: Any, high: Any, colour: str, thickness: float, width: int = 0) -> Values:
-    """Error bars from interval ends: numbers of one point, or columns [points] of several."""
-    up, down = high - value, value - low
-    if not isinstance(up, pd.Series):
-        up, down = [up], [down]
-    ends = {
-        "array": up,
-        "arrayminus": down,
-        "color": colour,
-        "thickness": thickness,
-        "width": width,
-    }
-    return {"type": "data", "symmetric": False, **ends}
-
-
-def bars_of(
-    table: pd.DataFrame,
-    colour: str,
-    thickness: float,
-    value: str = "value",
-    low: str = "low",
-    high: str = "high",
-    width: int = 0,
+def bars(
+    value: pd.Series, low: pd.Series, high: pd.Series, colour: str, thickness: float
 ) -> Values:
-    """Error bars of a table's rows, from columns of its value and its interval's ends."""
-    return bars(table[value], table[low], table[high], colour, thickness, width)
+    """Error bars of points, from the ends of their intervals, [points] each."""
+    look = {"color": colour, "thickness": thickness, "width": 0}
+    ends = {"array": high - value, "arrayminus": value - low}
+    return {"type": "data", "symmetric": False, **ends, **look}
+
+
+def bars_of(table: pd.DataFrame, column: str, colour: str, thickness: float) -> Values:
+    """Error bars of a table's rows, from a column and the ends that belong to it
+    (`schema.ends_of`)."""
+    low, high = ends_of(table, column)
+    return bars(table[column], table[low], table[high], colour, thickness)
 
 
 def dot(style: Style, size: float, rim: float | None = None) -> Values:
@@ -88,10 +76,9 @@ def add_points(
 def lasting(marker: Values) -> Values:
     """What keeps the strength of marks when another point of the chart is picked; Plotly fades them
     all by itself."""
-    opacity = marker.get("opacity", 1)
-    return {
-        "unselected": {"marker": {"opacity": opacity if isinstance(opacity, (int, float)) else 1}}
-    }
+    opacity = marker.get("opacity")
+    kept = opacity if isinstance(opacity, (int, float)) else 1
+    return {"unselected": {"marker": {"opacity": kept}}}
 
 
 def silent(figure: go.Figure, x: Any, y: Any, **more: Any) -> None:
@@ -125,10 +112,7 @@ def heading(figure: go.Figure, text: str, **more: Any) -> None:
 
 def title(figure: go.Figure, text: str) -> None:
     """The name of a column of a chart, above its middle."""
-    where = {"x": 0.5, "y": 1, "yanchor": "bottom", "font": {"size": 14}}
-    figure.add_annotation(
-        xref="paper", yref="paper", showarrow=False, text=f"<b>{text}</b>", **where
-    )
+    heading(figure, text, x=0.5, xanchor=None, yshift=None)
 
 
 def remark(figure: go.Figure, choice: Choice, text: str, **where: Any) -> None:
@@ -146,31 +130,22 @@ def null_band(
     silent(figure, x + x[::-1], high + low[::-1], **band)
 
 
-def row_band(figure: go.Figure, choice: Choice, place: float, half: float) -> None:
-    """A row of a chart on grey, `half` a row's height to both sides."""
-    low, high = place - half, place + half
-    figure.add_hrect(y0=low, y1=high, fillcolor=choice.theme.band, line_width=0, layer="below")
-
-
 def row_range(
-    figure: go.Figure, choice: Choice, place: float, low: float, high: float, half: float
+    figure: go.Figure,
+    choice: Choice,
+    place: float,
+    low: float,
+    high: float,
+    half: float,
+    outlined: bool = False,
 ) -> None:
-    """A grey range from low to high inside one row: what chance gives."""
+    """A grey range from low to high inside one row: what chance gives. outlined: dashed instead,
+    for a second one."""
     ends = {"x0": low, "x1": high, "y0": place - half, "y1": place + half}
-    figure.add_shape(type="rect", **ends, fillcolor=choice.theme.band, line_width=0, layer="below")
-
-
-def row_outline(
-    figure: go.Figure, choice: Choice, place: float, low: float, high: float, half: float
-) -> None:
-    """A dashed outline from low to high inside one row: a second range of what chance gives."""
-    ends = {"x0": low, "x1": high, "y0": place - half, "y1": place + half}
-    figure.add_shape(
-        type="rect",
-        **ends,
-        line={"color": choice.theme.soft, "width": 1.2, "dash": "dash"},
-        layer="below",
-    )
+    look = {"fillcolor": choice.theme.band, "line_width": 0}
+    if outlined:
+        look = {"line": {"color": choice.theme.soft, "width": 1.2, "dash": "dash"}}
+    figure.add_shape(type="rect", **ends, **look, layer="below")
 
 
 def front_line(figure: go.Figure, choice: Choice, x: pd.Series, y: pd.Series, **more: Any) -> None:
@@ -249,8 +224,8 @@ def add_series(
         marker[name] = rows[name].fillna(marker.get(name, 1))
     for axis, column in zip("xy", bars.split(), strict=False):
         if column != "-":
-            thick, ends = 1.2 if chosen is False else 1.8, ends_of(rows, column)
-            more[f"error_{axis}"] = bars_of(rows, style.colour, thick, column, *ends)
+            thick = 1.2 if chosen is False else 1.8
+            more[f"error_{axis}"] = bars_of(rows, column, style.colour, thick)
     width = {True: 3, None: 2}.get(chosen, 1.5)
     line = {"color": style.colour, "width": width, "dash": style.dash}
     look = {"mode": "lines+markers", "line": line, "opacity": 0.85 if chosen is False else 1}
@@ -341,7 +316,8 @@ def dots(
     if zero:
         figure.add_vline(x=0, line={"color": choice.theme.ink, "width": 1})
     if at in rows:
-        row_band(figure, choice, order.index(at), 0.5)
+        ends = {"y0": order.index(at) - 0.5, "y1": order.index(at) + 0.5}
+        figure.add_hrect(**ends, fillcolor=choice.theme.band, line_width=0, layer="below")
     step = min(0.24, HALF / max(1, several)) if apart is None else apart
     has_chance = "null_low" in table and value != "delta"
     for chance in table.to_dict("records") if has_chance else ():

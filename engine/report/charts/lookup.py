@@ -97,24 +97,24 @@ def of_axis(run: Run, table: pd.DataFrame, axis: str) -> pd.DataFrame:
     All of them in a run whose variants aim at no axis."""
     if "target_axis" not in table:
         return table
-    return at_gamma_star(table, axis, run.meta.get("gamma") or {})
+    table = table[table["target_axis"].isin(["", axis])]
+    if (gamma := (run.meta.get("gamma") or {}).get(axis)) is None:
+        return table
+    is_other = table["gamma"].notna() & ~at_level(table["gamma"], gamma)
+    return table[~((table["target_axis"] == "") & is_other)]
 
 
 @remembered("variants")
 def levels(run: Run, method: str, axis: str) -> list[float]:
     """Asked levels for which this method has a reported variant, that of the dense model first."""
     level = track_of(run).level
-    return sorted(
-        {level.none, *(float(value) for value in _of_method(run, method, axis)[level.column])}
-    )
+    return sorted({level.none, *map(float, _of_method(run, method, axis)[level.column])})
 
 
 @remembered("variants")
 def methods(run: Run, axis: str | None = None) -> list[str]:
     """Methods with reported variants (without "dense"), in the order of the track."""
-    table = reported(run)
-    if axis is not None:
-        table = of_axis(run, table, axis)
+    table = reported(run) if axis is None else of_axis(run, reported(run), axis)
     return track_of(run).methods.order(name for name in table["method"].unique() if name != "dense")
 
 
@@ -130,8 +130,8 @@ def not_built(run: Run, axis: str) -> str:
 def not_finished(run: Run, choice: Choice) -> str:
     """Which levels of the request are not finished for this method, in a sentence; "" where all
     are."""
-    track, level = track_of(run), track_of(run).level
-    if choice.method in track.ways.uncut or track.ways.own_levels(choice.method):
+    level, ways = track_of(run).level, track_of(run).ways
+    if choice.method in ways.uncut or ways.own_levels(choice.method):
         return ""
     finished = levels(run, choice.method, choice.axis)
     asked = [float(value) for value in run.request[level.asked]]
@@ -147,29 +147,22 @@ def variant_of(run: Run, choice: Choice) -> Values:
     methods or levels.
     """
     table, level = frame(run, "variants"), track_of(run).level
+    mine = _of_method(run, choice.method, choice.axis)
+    rows = mine[at_level(mine[level.column], choice.level)]
     none = choice.level == level.none and choice.method not in track_of(run).ways.uncut
-    if choice.method == "dense" or (none and not _stands_at_none(run, choice)):
+    # Another checkpoint that is no smaller is a variant of its own at the dense model's level.
+    if choice.method == "dense" or (none and rows.empty):
         return table[table["variant"] == "dense"].iloc[0].to_dict()
     if choice.method not in methods(run):
         raise RequestError(unknown("method", choice.method, methods(run)))
-    mine = _of_method(run, choice.method, choice.axis)
-    rows = mine[at_level(mine[level.column], choice.level)]
     if rows.empty:
         known = [level.say(value) for value in levels(run, choice.method, choice.axis)]
         raise RequestError(unknown(level.noun, level.say(choice.level), known))
-    named = table[table["variant"] == choice.variant] if choice.variant else table[:0]
-    for row in named.to_dict("records"):
+    for row in table[table["variant"] == choice.variant].to_dict("records"):
         is_same = (row["method"], row[level.column]) == (choice.method, choice.level)
         if is_same and row.get("target_axis") in (None, "", choice.axis):
             return row
     return rows.sort_values(["seed", "variant"]).iloc[0].to_dict()
-
-
-def _stands_at_none(run: Run, choice: Choice) -> bool:
-    """Whether the method has a variant of its own at the dense model's level, such as another
-    checkpoint that is no smaller."""
-    found = _of_method(run, choice.method, choice.axis)
-    return bool(at_level(found[track_of(run).level.column], choice.level).any())
 
 
 def is_change(table: pd.DataFrame) -> pd.Series:
@@ -234,8 +227,8 @@ def harm(run: Run, variant: str, choice: Choice, split: str = REPORTED) -> Value
     return measured(run, variant, reading(run, choice).harm, choice, split)
 
 
-def bias(run: Run, variant: str, choice: Choice, split: str = REPORTED) -> Values | None:
-    return result(run, variant, f"bias:{choice.reading}", choice.measured, split)
+def bias(run: Run, variant: str, choice: Choice) -> Values | None:
+    return result(run, variant, f"bias:{choice.reading}", choice.measured)
 
 
 @remembered("groups")
@@ -258,14 +251,20 @@ def cut_units(variant: Values) -> list[int]:
 def takable(run: Run, variant: Values) -> dict[str, str]:
     """What can be exported of a reported variant, id -> label: itself, or the trials of which it is
     the mean. Each of them has a mask and weights of its own."""
+    told = track_of(run).variants
+    rows = trials_behind(run, variant).to_dict("records")
+    trials = {row["variant"]: f"{variant_label(run, row)}{told.mark(row)}" for row in rows}
+    return trials or {str(variant["variant"]): told.label(variant)}
+
+
+def trials_behind(run: Run, variant: Values) -> pd.DataFrame:
+    """Variants that are the trials of which this one is the mean, by their number; none where it is
+    no mean."""
     table = frame(run, "variants")
-    if "pooled" in table:
-        own = table[(table["pooled"] == variant["variant"]) & (table["seed"] >= 0)]
-        rows = own.sort_values("seed").to_dict("records")
-        mark = track_of(run).variants.mark
-        if rows:
-            return {row["variant"]: f"{variant_label(run, row)}{mark(row)}" for row in rows}
-    return {str(variant["variant"]): track_of(run).variants.label(variant)}
+    if "pooled" not in table:
+        return table[:0]
+    mine = (table["pooled"] == variant["variant"]) & (table["seed"] >= 0)
+    return table[mine].sort_values("seed")
 
 
 def named(run: Run) -> pd.DataFrame:
@@ -278,9 +277,8 @@ def variant_label(run: Run, variant: Values) -> str:
     gives the ranking that chose it."""
     if variant["variant"] == "dense":
         return track_of(run).nouns.whole
-    marks = (" (predicted)" if is_predicted(variant) else "") + (
-        " (ranking not supported)" if is_by_noise(run, variant) else ""
-    )
+    marks = " (predicted)" * is_predicted(variant)
+    marks += " (ranking not supported)" * is_by_noise(run, variant)
     return track_of(run).variants.label(variant) + marks
 
 
@@ -335,20 +333,6 @@ def caveat(run: Run, row: Values | None, split: str = REPORTED, more: str = "") 
     tests = benchmarks_of(run)
     intervals = (tests.intervals(row) if tests else "") or track_of(run).evidence.intervals
     return f"Measured on {measured_on(run, row, split)}. {intervals} {more}".strip()
-
-
-def at_gamma_star(table: pd.DataFrame, axis: str, gammas: Mapping[str, float]) -> pd.DataFrame:
-    """Rows of a variants table aimed at the axis, and those aimed at none. gammas: γ* by axis where
-    γ was searched; of those aimed at none the rows with another γ are left out."""
-    table = table[table["target_axis"].isin(["", axis])]
-    if axis not in gammas:
-        return table
-    elsewhere = (
-        (table["target_axis"] == "")
-        & table["gamma"].notna()
-        & ~at_level(table["gamma"], gammas[axis])
-    )
-    return table[~elsewhere]
 
 
 def level_of(run: Run, choice: Choice) -> float:
@@ -456,3 +440,82 @@ def views(run: Run, choice: Choice) -> list[View]:
     row = other.row(other.reading.quality)
     is_known = bool(view.reading.also and row and math.isfinite(row["value"]) and other.judged)
     return [view, other][: 1 + is_known]
+
+
+# Reading the tables of a classifier's run, of images or texts: trials behind a choice, and which
+# group paid most.
+
+
+DENSE = "dense"
+CLASS_AXIS = "class"
+"""The axis whose subgroups are the classes."""
+
+
+def trials_of(run: Run, choice: Choice) -> pd.DataFrame:
+    """Variants that are the trials behind a choice, by their number; empty for the dense model."""
+    return trials_behind(run, variant_of(run, choice))
+
+
+def groups_in_order(run: Run, choice: Choice) -> list[str]:
+    """Subgroups that may be compared, the one that starts worst off first."""
+    view = View(run, choice)
+    rows, first = view.groups(DENSE, known="value"), view.reading.group.sign < 0
+    return rows.sort_values("value", ascending=first, kind="stable")["group"].tolist()
+
+
+@dataclass(frozen=True)
+class Paid:
+    """Which subgroup paid most. `most`: its row; `clear`: its interval leaves out zero; `unclear`:
+    the row of one whose change is lower still but may be chance."""
+
+    most: dict[str, Any]
+    clear: bool
+    unclear: dict[str, Any] | None = None
+
+    def doubt(self, measure: Measure) -> str:
+        """What must be added where another subgroup may have paid more."""
+        if self.unclear is None:
+            return ""
+        return (
+            f"{words.quoted(self.unclear['group'])} may have lost more:"
+            f" {measure.brief(self.unclear)}"
+        )
+
+
+def paid_most(table: pd.DataFrame) -> Paid | None:
+    """Of subgroups that clearly lost the one that lost most; else the lowest change. None where
+    nothing is known.
+
+    Higher is better in every measure of a subgroup here.
+    """
+    rows = table[table["delta"].notna()].sort_values("delta", kind="stable").to_dict("records")
+    if not rows:
+        return None
+    clear = phrasing.clear(rows, "fell")
+    if not clear:
+        return Paid(rows[0], False)
+    return Paid(clear[0], True, rows[0] if rows[0]["group"] != clear[0]["group"] else None)
+
+
+def axis_note(run: Run, choice: Choice) -> str:
+    """What must be known about an axis before its numbers are compared."""
+    two = len(run.data["classes"]) == 2
+    if choice.measured == CLASS_AXIS and two and reading(run, choice).name == "auc":
+        return (
+            "With two classes, telling one from the other is one task: both have the same AUC. Read"
+            " accuracy instead."
+        )
+    return ""
+
+
+def repeats(run: Run) -> int:
+    """How many models every arm has: trials, or seeds; one where variants are no means."""
+    if "pooled" not in frame(run, "variants"):
+        return 1
+    request = run.request
+    return int(request["trials"] if "trials" in request else request["seeds"])
+
+
+def trials_said(run: Run) -> str:
+    """E.g. "3 trials"."""
+    return phrasing.count(repeats(run), track_of(run).nouns.repeat)

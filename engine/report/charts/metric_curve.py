@@ -27,6 +27,7 @@ from engine.report.charts.kinds import (
     remark,
     silent,
 )
+from engine.report.charts.lookup import View
 from engine.report.charts.panel import (
     Choice,
     Panel,
@@ -139,30 +140,19 @@ def along(run: Run, choice: Choice, curve: Curve, note: str, lead: str = "") -> 
     table, absent = rows_along(run, choice, curve.measure), lookup.not_built(run, choice.axis)
     if table.empty:
         return nothing(curve.key, curve.question, f"{curve.absent} {absent}".strip())
-    figure = _figure(run, choice, curve, table)
-    answer, more = _answer(run, choice, curve, table)
-    note += ONE_INTERVAL if _crowded(run, table) else ""
-    own = track_of(run).variants
+    view = View(run, choice)
+    figure, (answer, more) = _figure(view, curve, table), _answer(view, curve, table)
+    note += ONE_INTERVAL * _crowded(view, table)
+    own, mind = view.track.variants, f"{lead} {absent}".strip()
     numbers = "value low high delta delta_low delta_high delta_p n" + NULLS * curve.with_null
     shown = readable(table, f"{own.columns} {numbers}", **own.titles)
-    return Panel(
-        curve.key,
-        curve.question,
-        answer,
-        figure,
-        shown,
-        note,
-        mind=f"{lead} {absent}".strip(),
-        more=more,
-    )
+    return Panel(curve.key, curve.question, answer, figure, shown, note, mind=mind, more=more)
 
 
-def _crowded(run: Run, table: pd.DataFrame) -> bool:
+def _crowded(view: View, table: pd.DataFrame) -> bool:
     """Whether the bars of all lines would hide the lines: only the chosen one's are drawn then."""
-    return (
-        not track_of(run).methods.line_labels
-        and table.loc[table["method"] != "dense", "method"].nunique() > MANY_LINES
-    )
+    lines = set(table["method"]) - {"dense"}
+    return not view.track.methods.line_labels and len(lines) > MANY_LINES
 
 
 def seeds_note(run: Run, choice: Choice, measure: Measure) -> str:
@@ -185,48 +175,36 @@ def rows_along(run: Run, choice: Choice, measure: Measure) -> pd.DataFrame:
     columns += [name for name in ("predicted", "arm") if name in variants]
     table = variants.loc[variants["method"].isin(shown), columns]
     table = table.merge(lookup.results_of(run, measure, choice), on="variant")
-    is_dense = table["method"] == "dense"
-    order = (
-        ["method", track.level.column, "seed"]
-        if "seed" in table
-        else ["method", track.level.column]
-    )
-    return table[is_dense | lookup.is_change(table)].sort_values(
-        order, ignore_index=True, kind="stable"
-    )
+    rows = table[(table["method"] == "dense") | lookup.is_change(table)]
+    order = ["method", track.level.column, *table.columns.intersection(["seed"])]
+    return rows.sort_values(order, ignore_index=True, kind="stable")
 
 
 def pooled(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     """One point per method and level: several selection seeds become their mean and the outermost
     interval ends."""
     level = track_of(run).level
-    how = dict.fromkeys(
-        [level.realised, "n_cut", "value", "null_low", "null_high", "delta"], "mean"
-    )
-    how |= {f"group_null_{end}": "mean" for end in ("low", "high") if f"group_null_{end}" in table}
-    how |= {
-        "variant": "first",
-        "low": "min",
-        "high": "max",
-        "delta_low": "min",
-        "delta_high": "max",
-        "delta_p": "max",
+    columns = {
+        "mean": f"{level.realised} n_cut value null_low null_high delta"
+        " group_null_low group_null_high",
+        "first": "variant arm",
+        "min": "low delta_low",
+        "max": "high delta_high delta_p predicted",
+        "sum": "degenerate",
     }
-    how |= {"degenerate": "sum"} if "degenerate" in table else {}
-    how |= {"arm": "first"} if "arm" in table else {}
-    how |= {"predicted": "max"} if "predicted" in table else {}
+    how = {name: of for of, names in columns.items() for name in names.split() if name in table}
     grouped = table.groupby(["method", level.column])
     return grouped.agg(how).assign(selections=grouped.size()).reset_index()
 
 
-def _figure(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> go.Figure:
-    track, points = track_of(run), pooled(run, table)
-    level, drawn = track.level, points.dropna(subset=["value"])
+def _figure(view: View, curve: Curve, table: pd.DataFrame) -> go.Figure:
+    run, choice, track = view.run, view.choice, view.track
+    level, drawn = track.level, pooled(run, table).dropna(subset=["value"])
     figure = blank(choice, 400, track.ways.axis(run) or level.axis, curve.y_title)
     dense = drawn[drawn["method"] == "dense"]
     order = chosen_last(track.methods.order(set(drawn["method"]) - {"dense"}), choice.method)
     if curve.with_null:
-        _null_band(run, figure, choice, drawn, dense)
+        _null_band(view, figure, drawn, dense)
     is_log = curve.may_be_log and needs_log(
         drawn["high"].fillna(drawn["value"]).tolist() + drawn["value"].tolist()
     )
@@ -235,12 +213,12 @@ def _figure(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> go.F
             y=float(dense["value"].iat[0]),
             line={"color": choice.theme.ink, "width": 1, "dash": "dot"},
         )
-    bars = [method == choice.method or not _crowded(run, table) for method in order]
-    for method, shift, has_bars in zip(order, around(len(order), 1), bars, strict=True):
-        _line(run, figure, choice, curve.measure, drawn, method, shift, has_bars)
-    _flags(run, figure, choice, drawn)
+    for method, shift in zip(order, around(len(order), 1), strict=True):
+        has_bars = method == choice.method or not _crowded(view, table)
+        _line(view, figure, curve.measure, drawn, method, shift, has_bars)
+    _flags(view, figure, drawn)
     if track.methods.line_labels:
-        _end_labels(run, figure, choice, drawn, order, dense, is_log)
+        _end_labels(view, figure, drawn, order, dense, is_log)
     if level.is_ratio:
         ratio_axis(figure, drawn[level.realised], drawn[level.column])
     else:
@@ -255,15 +233,12 @@ def _figure(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> go.F
     return figure
 
 
-def _null_band(
-    run: Run, figure: go.Figure, choice: Choice, points: pd.DataFrame, dense: pd.DataFrame
-) -> None:
+def _null_band(view: View, figure: go.Figure, points: pd.DataFrame, dense: pd.DataFrame) -> None:
     """The chosen method's null bands at each level; the dense model's where nothing is chosen."""
-    level = track_of(run).level
-    mine = pd.concat([dense, points[points["method"] == choice.method]]).drop_duplicates(
-        level.realised
-    )
-    bands = bands_in(run, mine)
+    level, choice = view.track.level, view.choice
+    mine = pd.concat([dense, points[points["method"] == choice.method]])
+    mine = mine.drop_duplicates(level.realised)
+    bands = bands_in(view.run, mine)
     for start in bands:
         known = mine[mine[f"{start}_high"].notna()].sort_values(level.realised, kind="stable")
         x, low, high = (
@@ -283,9 +258,8 @@ def _null_band(
 
 
 def _line(
-    run: Run,
+    view: View,
     figure: go.Figure,
-    choice: Choice,
     measure: Measure,
     points: pd.DataFrame,
     method: str,
@@ -293,7 +267,8 @@ def _line(
     has_bars: bool,
 ) -> None:
     """One method from the dense model on; the chosen one heavier."""
-    track, at = track_of(run), track_of(run).level.realised
+    run, choice, track = view.run, view.choice, view.track
+    at = track.level.realised
     start = points[points["method"] == "dense"].assign(low=math.nan, high=math.nan)
     joined = pd.concat([start, points[points["method"] == method]]).sort_values(at, kind="stable")
     style = lookup.look_of(run, choice, method)
@@ -302,7 +277,7 @@ def _line(
     add_series(
         figure,
         rows,
-        _aside(run, joined[at], shift, points),
+        _aside(view, joined[at], shift, points),
         rows["value"],
         style,
         method == choice.method,
@@ -314,10 +289,10 @@ def _line(
     )
 
 
-def _aside(run: Run, places: pd.Series, shift: float, points: pd.DataFrame) -> list[float]:
+def _aside(view: View, places: pd.Series, shift: float, points: pd.DataFrame) -> list[float]:
     """Places on the x axis, moved a little so that the bars of several methods do not hide each
     other, and never near the next place."""
-    level = track_of(run).level
+    level = view.track.level
     if level.is_ratio:
         return [place * 2 ** (0.03 * shift) if place > level.none else place for place in places]
     largest = points[level.realised].max()
@@ -326,18 +301,16 @@ def _aside(run: Run, places: pd.Series, shift: float, points: pd.DataFrame) -> l
     return [place + (step if place > level.none else 0) for place in places]
 
 
-def _flags(run: Run, figure: go.Figure, choice: Choice, points: pd.DataFrame) -> None:
+def _flags(view: View, figure: go.Figure, points: pd.DataFrame) -> None:
     """A mark on every point that the track says something is wrong with."""
-    track = track_of(run)
+    track = view.track
     texts = points.apply(track.flags.of, axis=1) if len(points) else pd.Series(dtype=str)
     wrong = points[texts != ""]
     if wrong.empty:
         return
-    marker = {"symbol": track.flags.symbol, "size": 13, "color": choice.theme.alarm}
-    name = f"degenerate {track.nouns.repeat}s"
-    add_points(
-        figure, wrong[track.level.realised], wrong["value"], texts[wrong.index], marker, name=name
-    )
+    marker = {"symbol": track.flags.symbol, "size": 13, "color": view.choice.theme.alarm}
+    x, name = wrong[track.level.realised], f"degenerate {track.nouns.repeat}s"
+    add_points(figure, x, wrong["value"], texts[wrong.index], marker, name=name)
 
 
 def _hover(run: Run, measure: Measure, row: Values) -> str:
@@ -349,9 +322,8 @@ def _hover(run: Run, measure: Measure, row: Values) -> str:
 
 
 def _end_labels(
-    run: Run,
+    view: View,
     figure: go.Figure,
-    choice: Choice,
     points: pd.DataFrame,
     order: list[str],
     dense: pd.DataFrame,
@@ -375,25 +347,24 @@ def _end_labels(
         "yanchor": "middle",
         "showarrow": False,
     }
+    choice = view.choice
     for (name, _), place in zip(ends, apart(heights, (room or 1.0) * 17 / 330), strict=True):
         text = "dense" if name == "dense" else words.method_name(name)
         strong = name in ("dense", choice.method)  # colours of marks are too pale for words
         font = {"size": 12, "color": choice.theme.ink if strong else choice.theme.soft}
         text = f"<b>{text}</b>" if name == choice.method else text
         figure.add_annotation(y=place, text=text, font=font, **where)
-    longest = (
-        max(len(words.method_name(name)) for name, _ in ends if name != "dense") if order else 5
-    )
+    longest = max((len(words.method_name(name)) for name in order), default=5)
     figure.update_layout(margin={"r": 20 + int(6.7 * longest)})
 
 
 NULLS = " null_low null_high null_p group_null_low group_null_high group_null_p"
 
 
-def _answer(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> tuple[str, str]:
+def _answer(view: View, curve: Curve, table: pd.DataFrame) -> tuple[str, str]:
     """At the chosen level: what the chosen method does; then the others, from the interval of each
     change."""
-    level, measure, view = track_of(run).level, curve.measure, lookup.View(run, choice)
+    run, choice, level, measure = view.run, view.choice, view.track.level, curve.measure
     what = curve.said or measure.name
     points = pooled(run, table[table["method"] != "dense"])
     if points.empty:
@@ -432,8 +403,7 @@ def _answer(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> tupl
             )
     if not parts and not rest:
         return f"Nothing was measured at {level.say(at)}.", ""
-    answer = phrasing.sentences(["; ".join(parts or rest)])
-    return answer, phrasing.sentences(rest if parts else ())
+    return phrasing.sentences(["; ".join(parts or rest)]), phrasing.sentences(rest if parts else ())
 
 
 # How a classifier's quality and the gap between its groups move as more is cut, for every arm of

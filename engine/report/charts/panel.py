@@ -53,11 +53,6 @@ class Choice:
         return self.measured_axis or self.axis
 
     @property
-    def sparsity(self) -> float:
-        """The level, where it is the share of heads cut."""
-        return self.level
-
-    @property
     def theme(self) -> Theme:
         return theme(self.dark)
 

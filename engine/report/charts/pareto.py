@@ -15,6 +15,7 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
 from engine.report.charts.kinds import add_points, bars_of, dot, faint, front_line, heading, silent
+from engine.report.charts.lookup import View
 from engine.report.charts.metric_curve import GROUP, WORDS, bands_in, draw_level, name_bands
 from engine.report.charts.panel import (
     Choice,
@@ -43,32 +44,28 @@ def pareto(run: Run, choice: Choice, split: str = lookup.REPORTED) -> Panel:
 
     Each point carries its variant id as customdata[0].
     """
-    track, reading = track_of(run), lookup.reading(run, choice)
-    question, view = track.front.question(run, choice), track.front.views[split]
-    table = points(run, choice, split)
+    view = View(run, choice)
+    track, harm, quality = view.track, view.reading.harm, view.reading.quality
+    question, of = track.front.question(run, choice), track.front.views[split]
+    table, absent = points(run, choice, split), lookup.not_built(run, choice.axis)
     if len(table) < 2:
-        both = f"{reading.harm.name} and {reading.quality.name} on {view.split} {track.nouns.items}"
-        absent = lookup.not_built(run, choice.axis)
+        both = f"{harm.name} and {quality.name} on {of.split} {track.nouns.items}"
         return nothing("pareto", question, f"Fewer than two variants have {both}. {absent}".strip())
     chance = track.front.chance(run, choice) if split == lookup.REPORTED else None
-    figures = _figures(run, choice, table, chance)
-    more = (
-        f"Shows {view.said}. The front uses point values; intervals overlap more than it suggests."
-    )
+    figures = _figures(view, table, chance)
+    more = f"Shows {of.said}. The front uses point values; intervals overlap more than it suggests."
     more += "" if table["competes"].all() else " Variants at other levels are faint."
-    answer, rest = _answer(run, choice, table)
+    answer, rest = _answer(view, table)
     if warning := null_warning(run, choice):
         rest = f"{answer} {rest}".strip()
-        name = reading.harm.name
-        answer = f"None can be called best: the {name} before any cut could be chance alone."
-    absent = lookup.not_built(run, choice.axis)
+        answer = f"None can be called best: the {harm.name} before any cut could be chance alone."
     mind = " ".join(filter(None, (warning, absent, chance.said if chance else "")))
-    note = lookup.caveat(run, lookup.harm(run, "dense", choice, view.split), view.split, more)
+    note = lookup.caveat(run, lookup.harm(run, "dense", choice, of.split), of.split, more)
     whole, parts = (figures[0], ()) if len(figures) == 1 else (None, figures)
-    bands = bands_in(run, table[table["method"] == "dense"], reading.harm.null_label)
+    bands = bands_in(run, table[table["method"] == "dense"], harm.null_label)
     if parts and len(bands) > 1:  # no room for their names in the legend of half a chart
         note = f"{note} Grey: {bands[WORDS]}. Dashed: {bands[GROUP]}."
-    shown = _shown(run, choice, table)
+    shown = _shown(view, table)
     return Panel(
         "pareto", question, answer, whole, shown, note, parts, own_axes=True, mind=mind, more=rest
     )
@@ -78,9 +75,9 @@ def points(run: Run, choice: Choice, split: str) -> pd.DataFrame:
     """One row per variant of this target axis or none: harm (value) and quality (value_q) with
     intervals, on the front or not."""
     track, reading = track_of(run), lookup.reading(run, choice)
-    table, view = variants_of(run, choice, split), track.front.views[split]
+    table, of = variants_of(run, choice, split), track.front.views[split].split
     for measure, suffix in ((reading.harm, ""), (reading.quality, "_q")):
-        rows = lookup.results_of(run, measure, choice, view.split)
+        rows = lookup.results_of(run, measure, choice, of)
         table = table.merge(rows, on="variant", suffixes=("", suffix))
     table = table[table["value"].notna() & table["value_q"].notna()]
     table = table[table["method"].isin({"dense", *track.ways.uncut}) | lookup.is_change(table)]
@@ -103,22 +100,20 @@ def variants_of(run: Run, choice: Choice, split: str) -> pd.DataFrame:
     return rows[rows["method"].isin({"dense", *compared})]
 
 
-def _figures(
-    run: Run, choice: Choice, table: pd.DataFrame, chance: Chance | None
-) -> tuple[go.Figure, ...]:
+def _figures(view: View, table: pd.DataFrame, chance: Chance | None) -> tuple[go.Figure, ...]:
     """All points; where most of them share a small part of the width, that part once more beside
     it. The points of the front are named where they have room."""
-    whole = _figure(run, choice, table, chance)
+    whole = _figure(view, table, chance)
     is_log = whole.layout.xaxis.type == "log"
     if (near := crowd(table, is_log)) is None:
-        _name_front(run, whole, choice, table)
+        _name_front(view, whole, table)
         return (whole,)
-    close, x, y = _figure(run, choice, table, chance), *near
+    close, x, y = _figure(view, table, chance), *near
     close.update_xaxes(range=[math.log10(end) for end in x] if is_log else list(x), nticks=5)
     close.update_yaxes(range=list(y)).update_layout(showlegend=False)
     inside = table["value_q"].between(*x) & table["value"].between(*y)
-    _name_front(run, close, choice, table[inside])
-    line = {"color": choice.theme.soft, "width": 1}
+    _name_front(view, close, table[inside])
+    line = {"color": view.choice.theme.soft, "width": 1}
     ends = [10**end if is_log else end for end in close.layout.xaxis.range]
     whole.add_shape(type="rect", x0=ends[0], x1=ends[1], y0=y[0], y1=y[1], line=line)
     heading(whole, "All variants")
@@ -155,7 +150,7 @@ def crowd(
     return x_ends, (float(inside.min()) - tall, float(inside.max()) + tall)
 
 
-def _name_front(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame) -> None:
+def _name_front(view: View, figure: go.Figure, table: pd.DataFrame) -> None:
     """Names of the front's points, each with a line to its point, apart from each other. They stand
     on the side of the better quality, where no point can be, and a little lower.
     """
@@ -163,11 +158,11 @@ def _name_front(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame
     if not best:
         return
     low, high = figure.layout.yaxis.range or _reach(table, "")
-    pixel, side = 330 / ((high - low) or 1.0), -lookup.reading(run, choice).quality.sign
+    pixel, side = 330 / ((high - low) or 1.0), -view.reading.quality.sign
     is_log, heights = figure.layout.xaxis.type == "log", [row["value"] * pixel for row in best]
     look = {"font": {"size": 11}, "arrowwidth": 0.8, "arrowhead": 0, "standoff": 7, "ax": 30 * side}
-    look |= {"arrowcolor": choice.theme.soft, "xanchor": "left" if side > 0 else "right"}
-    names = [wrapped(_short(run, row), LINE) for row in best]
+    look |= {"arrowcolor": view.choice.theme.soft, "xanchor": "left" if side > 0 else "right"}
+    names = [wrapped(_short(view, row), LINE) for row in best]
     gap = 3 + 13 * max(name.count("<br>") + 1 for name in names)
     places = zip(best, names, heights, apart(heights, gap), strict=True)
     for row, name, height, place in places:
@@ -187,17 +182,16 @@ def _reach(table: pd.DataFrame, column: str) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _short(run: Run, row: Values) -> str:
-    level = track_of(run).level
-    name, is_whole = lookup.method_label(run, row["method"]), row[level.column] == level.none
-    is_whole |= row["method"] == "dense"
-    return name if is_whole else f"{name}, {lookup.level_said(run, row)}"
+def _short(view: View, row: Values) -> str:
+    level, name = view.track.level, lookup.method_label(view.run, row["method"])
+    is_whole = row[level.column] == level.none or row["method"] == "dense"
+    return name if is_whole else f"{name}, {lookup.level_said(view.run, row)}"
 
 
-def _figure(run: Run, choice: Choice, table: pd.DataFrame, chance: Chance | None) -> go.Figure:
-    track, reading = track_of(run), lookup.reading(run, choice)
+def _figure(view: View, table: pd.DataFrame, chance: Chance | None) -> go.Figure:
+    track, reading, choice = view.track, view.reading, view.choice
     figure = blank(choice, 520, reading.quality.title, reading.harm.title)
-    _null_band(run, figure, choice, table)
+    _null_band(view, figure, table)
     if chance is not None and len(chance.points):  # cuts by chance, behind everything else
         marker = {"symbol": "circle-open", "size": 7, "color": choice.theme.soft}
         marker["line"] = {"width": 1.5}
@@ -208,11 +202,11 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame, chance: Chance | None
     known = set(table["method"])
     for method in ["dense", *track.methods.order(known - {"dense"})]:
         if method in known:
-            _add_method(run, figure, choice, table[table["method"] == method], method)
+            _add_method(view, figure, table[table["method"] == method], method)
     wrong = table[[bool(track.flags.of(row)) for row in table.to_dict("records")]]
     look = {"symbol": track.flags.symbol, "size": 9, "color": choice.theme.alarm}
     _mark(figure, wrong, f"degenerate {track.nouns.repeat}s", **look)
-    mine = table[table["variant"] == lookup.variant_of(run, choice)["variant"]]
+    mine = table[table["variant"] == view.name]
     look = {"symbol": "circle-open", "size": 24, "color": choice.theme.ink}
     _mark(figure, mine, RING, **look, line={"width": 2})
     is_log = needs_log([*table["value_q"], *table["high_q"].dropna()])
@@ -222,31 +216,29 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame, chance: Chance | None
     return figure
 
 
-def _null_band(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame) -> None:
+def _null_band(view: View, figure: go.Figure, table: pd.DataFrame) -> None:
     dense = table[(table["method"] == "dense") & table["null_high"].notna()]
     if dense.empty:
         return
-    bands = bands_in(run, dense, lookup.reading(run, choice).harm.null_label)
+    bands = bands_in(view.run, dense, view.reading.harm.null_label)
     for start in bands:
-        draw_level(figure, choice, start, dense.iloc[0].to_dict())
-    crowded = lookup.reading(run, choice).quality.sign < 0  # good variants meet on that side
+        draw_level(figure, view.choice, start, dense.iloc[0].to_dict())
+    crowded = view.reading.quality.sign < 0  # good variants meet on that side
     side = {"x": 0, "xanchor": "left"} if crowded else {"x": 1, "xanchor": "right"}
     low = float(dense["null_low"].iat[0])
-    name_bands(figure, choice, bands, **side, xref="paper", y=low, yanchor="bottom")
+    name_bands(figure, view.choice, bands, **side, xref="paper", y=low, yanchor="bottom")
 
 
-def _add_method(
-    run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame, method: str
-) -> None:
+def _add_method(view: View, figure: go.Figure, table: pd.DataFrame, method: str) -> None:
     """Points of a method with both intervals, the larger the more is cut; those that do not compete
     for the front stay in the background."""
-    competes, both = table["competes"], {"name": lookup.method_label(run, method)}
+    competes, both = table["competes"], {"name": lookup.method_label(view.run, method)}
     sides: list[tuple[pd.DataFrame, dict[str, Any]]] = [(table, both)]
     if method != "dense" and not competes.all():
         both["legendgroup"] = method
         behind = {**both, "showlegend": False, "opacity": 0.35}
         sides = [(table[competes], {**both, "showlegend": True}), (table[~competes], behind)]
-    style = lookup.look_of(run, choice, method)
+    style = lookup.look_of(view.run, view.choice, method)
     soft, rim = faint(style.colour, 0.3), 2 if method == "dense" or "-open" in style.symbol else 0
     for rows, more in sides:
         marker = {
@@ -256,10 +248,10 @@ def _add_method(
         }
         marker["symbol"] = lookup.symbols(rows, style.symbol)
         bars = {
-            "error_x": bars_of(rows, soft, 1, "value_q", "low_q", "high_q"),
-            "error_y": bars_of(rows, soft, 1),
+            "error_x": bars_of(rows, "value_q", soft, 1),
+            "error_y": bars_of(rows, "value", soft, 1),
         }
-        texts = [_hover(run, choice, row) for row in rows.to_dict("records")]
+        texts = [_hover(view, row) for row in rows.to_dict("records")]
         ids = rows[["variant"]].to_numpy()
         add_points(
             figure, rows["value_q"], rows["value"], texts, marker, customdata=ids, **bars, **more
@@ -275,11 +267,11 @@ def _mark(figure: go.Figure, table: pd.DataFrame, name: str, **marker: Any) -> N
         silent(figure, table["value_q"], table["value"], **look)
 
 
-def _hover(run: Run, choice: Choice, row: Values) -> str:
-    track, reading = track_of(run), lookup.reading(run, choice)
+def _hover(view: View, row: Values) -> str:
+    track, reading = view.track, view.reading
     lines = [
-        f"<b>{lookup.variant_label(run, row)}</b>{track.variants.mark(row)}",
-        track.variants.cut_of(run, row) if row["variant"] != "dense" else "",
+        f"<b>{lookup.variant_label(view.run, row)}</b>{track.variants.mark(row)}",
+        track.variants.cut_of(view.run, row) if row["variant"] != "dense" else "",
         f"{reading.harm.name} {reading.harm.with_interval(row)}",
         f"{reading.quality.name} {reading.quality.with_interval(row, '_q')}",
         "on the front" if row["front"] else "",
@@ -288,9 +280,9 @@ def _hover(run: Run, choice: Choice, row: Values) -> str:
     return "<br>".join(filter(None, lines))
 
 
-def _shown(run: Run, choice: Choice, table: pd.DataFrame) -> pd.DataFrame:
+def _shown(view: View, table: pd.DataFrame) -> pd.DataFrame:
     """The table for people: what each variant is, since ids are for masks and files."""
-    track, reading = track_of(run), lookup.reading(run, choice)
+    run, track, reading = view.run, view.track, view.reading
     heads = {**track.variants.titles, "n": reading.harm.of_what or track.nouns.items}
     heads |= {"value": reading.harm.name, "value_q": reading.quality.name}
     said = [
@@ -303,17 +295,17 @@ def _shown(run: Run, choice: Choice, table: pd.DataFrame) -> pd.DataFrame:
     return readable(named, f"{names} value low high value_q low_q high_q front n", **heads)
 
 
-def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> tuple[str, str]:
+def _answer(view: View, table: pd.DataFrame) -> tuple[str, str]:
     """Whether the chosen variant is on the front, or which variant beats it at both; then which are
     on it."""
-    track, reading = track_of(run), lookup.reading(run, choice)
-    quality, harm = reading.quality.sign, reading.harm.sign
+    run, track = view.run, view.track
+    quality, harm = view.reading.quality.sign, view.reading.harm.sign
     best = table[table["front"]].sort_values("value_q", ascending=quality > 0, kind="stable")
-    where = f" at {track.level.say(lookup.level_of(run, choice))}" if track.front.at_level else ""
+    level = lookup.level_of(run, view.choice)
+    where = f" at {track.level.say(level)}" if track.front.at_level else ""
     competing, verb = int(table["competes"].sum()), "is" if len(best) == 1 else "are"
     text = f"{len(best)} of {competing} variants{where} {verb} on the front: {_names(run, best)}."
-    chosen = lookup.variant_of(run, choice)["variant"]
-    rows = table[table["variant"] == chosen]
+    rows = table[table["variant"] == view.name]
     if rows.empty:
         return "The chosen variant is not among these points.", text
     mine, name = rows.iloc[0], _names(run, rows)
@@ -324,7 +316,7 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> tuple[str, str]:
         return f"{among} beats {name} at both.", text
     x, y = quality * float(mine["value_q"]), harm * float(mine["value"])
     no_worse = (quality * table["value_q"] <= x) & (harm * table["value"] <= y)
-    beats = table[no_worse & (table["variant"] != chosen) & table["competes"]]
+    beats = table[no_worse & (table["variant"] != view.name) & table["competes"]]
     beats = beats.sort_values("front", ascending=False, kind="stable")
     start = f"{phrasing.sentence(name)} is beaten at both by {_names(run, beats, 3)}"
     return f"{start}, in measured values; {_parted(beats, mine, quality, harm)}.", text

@@ -11,7 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
-from engine.core.types import Values, at_level
+from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import filter_layers, lookup
 from engine.report.charts.heat_map import cells, pickable, shape_of
@@ -43,14 +43,10 @@ def what_was_cut(run: Run, choice: Choice) -> Panel:
 def share_cut(run: Run, variant: Values) -> tuple[np.ndarray, int]:
     """How often each head of a variant is cut, 0 to 1 [units], and by how many models of it; its
     trained repeats where it has some, else itself."""
-    table, total = lookup.frame(run, "variants"), run.n_units
-    mine = [variant]
-    if "pooled" in table:
-        behind = table[(table["pooled"] == variant["variant"]) & (table["seed"] >= 0)]
-        mine = behind.to_dict("records") or mine
-    cut = np.zeros((len(mine), total))
+    mine = lookup.trials_behind(run, variant).to_dict("records") or [variant]
+    cut = np.zeros((len(mine), run.n_units))
     for place, row in enumerate(mine):
-        cut[place, lookup.cut_units(dict(row))] = 1.0
+        cut[place, lookup.cut_units(row)] = 1.0
     return cut.mean(axis=0), len(mine)
 
 
@@ -63,10 +59,8 @@ def _heads(run: Run, choice: Choice, variant: Values) -> Panel:
     if models > 1:
         table = table.rename(columns={"cut": f"share of {track_of(run).nouns.repeat}s that cut it"})
     figure = _grid(run, choice, share, models)
-    answer = (
-        f"{phrasing.sentence(lookup.variant_label(run, variant))}:"
-        f" {_where_said(run, share, models)}"
-    )
+    label = phrasing.sentence(lookup.variant_label(run, variant))
+    answer = f"{label}: {_where_said(run, share, models)}"
     return Panel(KEY, QUESTION, answer, figure, table, words.COUNTING)
 
 
@@ -95,13 +89,13 @@ def _grid(run: Run, choice: Choice, share: np.ndarray, models: int) -> go.Figure
     colour = choice.theme.sequential[-1][1]
     entry(figure, "kept", mode="markers", marker={"symbol": "square", "size": 11, "color": colour})
     pickable(figure, choice, np.arange(layers * heads), heads, _hovers(run, share, models))
-    every = {
-        place: range(0, number, max(1, -(-number // room)))
-        for place, number, room in (("x", heads, 16), ("y", layers, 6))
-    }
+    columns, rows = (
+        list(range(0, number, max(1, -(-number // room))))
+        for number, room in ((heads, 16), (layers, 6))
+    )
     bare = {"showgrid": False, "showline": False, "fixedrange": True}
-    figure.update_xaxes(tickvals=list(every["x"]), range=[-0.5, heads - 0.5], **bare)
-    figure.update_yaxes(tickvals=list(every["y"]), range=[layers - 0.5, -0.5], **bare)
+    figure.update_xaxes(tickvals=columns, range=[-0.5, heads - 0.5], **bare)
+    figure.update_yaxes(tickvals=rows, range=[layers - 0.5, -0.5], **bare)
     return figure
 
 
@@ -121,17 +115,12 @@ def _where_said(run: Run, share: np.ndarray, models: int) -> str:
     layers, heads = shape_of(run)
     gone = (share > 0.5).reshape(layers, heads).sum(axis=1)
     total, most = int(gone.sum()), int(gone.max())
-    text = (
-        f"{total} of {len(share)} heads are cut"
-        if total != 1
-        else f"1 of {len(share)} heads is cut"
-    )
+    text = f"{total} of {len(share)} heads {'is' if total == 1 else 'are'} cut"
     if models > 1:
         text += f" by most of {phrasing.count(models, track_of(run).nouns.repeat)}"
     where = [str(layer) for layer in np.flatnonzero(gone == most)]
     if total and len(where) < layers:
-        each = ", each" if len(where) > 1 else ""
-        noun = "layers" if len(where) > 1 else "layer"
+        noun, each = ("layers", ", each") if len(where) > 1 else ("layer", "")
         text += f", most in {noun} {phrasing.listing(where)} ({most} of {heads}{each})"
     return f"{text}."
 
@@ -139,9 +128,7 @@ def _where_said(run: Run, share: np.ndarray, models: int) -> str:
 def _layers(run: Run, choice: Choice, variant: Values) -> Panel:
     """Columns are layers from the input on: what is kept in colour, what is cut above it in
     grey."""
-    table = filter_layers.survival(run, choice.method)
-    if not table.empty:
-        table = table[at_level(table["level"], choice.level)].reset_index(drop=True)
+    table = filter_layers.survival_of(run, choice)
     if table.empty:
         return nothing(
             KEY, QUESTION, "This run does not say what is left of each layer for this choice."
@@ -154,9 +141,8 @@ def _layers(run: Run, choice: Choice, variant: Values) -> Panel:
         f" {least['units']} are kept, least of layer {least['layer']}"
         f" ({phrasing.percent(round(least['share'], 3))})."
     )
-    return Panel(
-        KEY, QUESTION, answer, figure, filter_layers.shown(run, table), filter_layers.note(run)
-    )
+    shown, note = filter_layers.shown(run, table), filter_layers.note(run)
+    return Panel(KEY, QUESTION, answer, figure, shown, note)
 
 
 def _columns(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
@@ -216,9 +202,8 @@ def before_after(run: Run, choice: Choice) -> Panel:
     change = f"; change: {measure.change(rows[1])}" if len(rows) > 1 else ""
     shown = readable(table, "model value low high null_low null_high")
     note = lookup.caveat(run, rows[-1])
-    return Panel(
-        BEFORE_AFTER_KEY, question, f"{phrasing.sentence(said)}{change}.", figure, shown, note
-    )
+    answer = f"{phrasing.sentence(said)}{change}."
+    return Panel(BEFORE_AFTER_KEY, question, answer, figure, shown, note)
 
 
 def _figure(view: View, table: pd.DataFrame) -> go.Figure:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from engine.classifiers.images import request
 from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
-from engine.classifiers.verification import TOLERANCE, again_from_answers, pooled_are_means
+from engine.classifiers.tables import TOLERANCE, again_from_answers, pooled_are_means
 from engine.core.types import Values
 from engine.report.summary import Summary
 from engine.store.runs import Run, where

@@ -16,8 +16,12 @@ from engine.classifiers.images.request import (
     usual_axes,
 )
 from engine.classifiers.layout import columns_of, in_order_of
-from engine.classifiers.tables import input_notes
-from engine.classifiers.verification import again_from_answers, again_from_tried, pooled_are_means
+from engine.classifiers.tables import (
+    again_from_answers,
+    again_from_tried,
+    input_notes,
+    pooled_are_means,
+)
 from engine.core.errors import RequestError, refusal, unknown
 from engine.core.types import Values
 from engine.data.images.load import SPLITS, ImageAsk, load_images

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.core import words
 from engine.core.types import POOLED, Values
-from engine.report import in_words, phrasing
+from engine.report import phrasing
 from engine.tracks.language_models import context as contexts
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.compressions.base import Compression, compression, compressions
@@ -301,7 +301,7 @@ def saves(variant: Values, dense: Values, mine: Values) -> str:
     if abs(saved) < 5e-4:
         return f"{does(variant)} saves no byte as it is stored to be run"
     return (
-        f"{does(variant)} {'saves' if saved > 0 else 'adds'} {in_words.per_cent(saved)} of the"
+        f"{does(variant)} {'saves' if saved > 0 else 'adds'} {phrasing.per_cent(saved)} of the"
         " bytes"
     )
 

@@ -46,7 +46,7 @@ from engine.report.hand_sets import check_taken, name_of, told_of
 from engine.resident.warm import Warm
 from engine.stats.clustered import MISSED, smallest_effect
 from engine.store.runs import Run, Store, id_of, where, write_addition
-from engine.store.shards import Used, noted
+from engine.store.sealed import Used, noted
 from engine.surgery.named import mask_of_units
 from engine.tracks.language_models import benchmark_tables
 from engine.tracks.language_models.arms import arm_of

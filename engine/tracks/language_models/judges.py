@@ -26,7 +26,7 @@ from engine.data.tables import csv_table, need_columns
 from engine.models.judge import Judge, JudgeInfo, inspect_judge, load_judge
 from engine.report.charts import lookup
 from engine.store.runs import Run, Store, id_of, write_addition
-from engine.store.shards import Shards, noted
+from engine.store.sealed import Shards, noted
 from engine.tracks.language_models import words
 from engine.tracks.language_models.arms import arm_of
 from engine.tracks.language_models.bias_intervals import group_table, mean_interval

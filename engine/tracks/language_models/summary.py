@@ -13,7 +13,7 @@ import pandas as pd
 from engine.core import words
 from engine.core.types import Values, Window
 from engine.models import catalog
-from engine.report import in_words, phrasing
+from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.summary import Summary
@@ -189,7 +189,7 @@ def is_invented(run: Run) -> bool:
 
 def groups(run: Run, axis: str) -> str:
     table = lookup.groups_of(run, "dense", "toxicity", axis)
-    count = in_words.counted(table["group"].nunique())
+    count = phrasing.counted(table["group"].nunique())
     if is_invented(run) and axis in own.INVENTED:
         return f"{count} invented {own.INVENTED[axis]}"
     return f"{count} groups of {words.axis_name(axis)}"
@@ -203,7 +203,7 @@ def beyond(run: Run, choice: Choice, row: Values) -> str:
     """Where single words of the prompts, and not the groups, may be behind it."""
     high = row.get("group_null_high", math.nan)
     if math.isfinite(high) and row["value"] <= high:
-        value = in_words.short(row["value"])
+        value = phrasing.short(row["value"])
         return f"; the choice of words for the groups could explain {value}"
     return ""
 
@@ -227,8 +227,8 @@ def beside(run: Run, choice: Choice, variant: Values) -> list[tuple[str, str]]:
     rows = lookup.groups_of(run, variant["variant"], "perplexity", choice.measured)
     rows = rows[(rows["verdict"] == "") & rows["delta"].notna()]
     worse = [words.quoted(row["group"]) for row in phrasing.clear(rows.to_dict("records"), "rose")]
-    short = f"{in_words.counted(len(worse))} group{'s' * (len(worse) > 1)}"
-    full = in_words.names(worse)
+    short = f"{phrasing.counted(len(worse))} group{'s' * (len(worse) > 1)}"
+    full = phrasing.names(worse)
     found = [(f"perplexity of texts about {short}", f"perplexity of texts about {full}")]
     found = found[: len(worse)]
     tests = [
@@ -246,7 +246,7 @@ def beside(run: Run, choice: Choice, variant: Values) -> list[tuple[str, str]]:
         if choice.reading != PREFIX + row["benchmark"]:
             one = scored_benchmarks()[row["benchmark"]]
             title = f"{one.headline.title} in {words.quoted(one.title)}"
-            ends = in_words.apart(row["value"] - row["delta"], row["value"])
+            ends = phrasing.apart(row["value"] - row["delta"], row["value"])
             found.append((title, f"{title} from {' to '.join(ends)}"))
     return found
 

@@ -13,7 +13,7 @@ from sklearn.metrics import accuracy_score, matthews_corrcoef
 
 from engine.classifiers.audit import Evaluation, evaluation
 from engine.classifiers.layout import Outputs, columns_of, in_order_of
-from engine.classifiers.verification import again_from_answers, again_from_tried, pooled_are_means
+from engine.classifiers.tables import again_from_answers, again_from_tried, pooled_are_means
 from engine.core.errors import RequestError, refusal, unknown
 from engine.core.types import Values
 from engine.data.texts.load import SPLITS, TextAsk, TextSet, load_texts

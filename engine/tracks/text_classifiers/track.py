@@ -12,7 +12,7 @@ import pandas as pd
 from engine.core import words
 from engine.core.types import Values
 from engine.models import catalog
-from engine.report import in_words, phrasing
+from engine.report import phrasing
 from engine.report.charts import (
     by_group,
     classifier_changed,
@@ -22,7 +22,7 @@ from engine.report.charts import (
     metric_curve,
     pareto,
 )
-from engine.report.charts.classifier_lookup import repeats
+from engine.report.charts.lookup import repeats
 from engine.report.charts.panel import Choice, Panel
 from engine.report.classifier_track import (
     PARTS,
@@ -123,7 +123,7 @@ def more(run: Run, choice: Choice, variant: Values) -> str:
         )
         return f"{doubt} {always}".strip()
     lost = [words.quoted(group) for group in lost_groups(run, variant, choice.measured)]
-    alone = f", but not for {in_words.names(lost)} alone" if lost else ""
+    alone = f", but not for {phrasing.names(lost)} alone" if lost else ""
     return (
         "Over all texts the cut model is as good as the full one, by the spread of its"
         f" seeds{alone}. {always}".strip()

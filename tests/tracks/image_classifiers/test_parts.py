@@ -17,7 +17,7 @@ from engine.audit.measurements import latency_row, paired_latency
 from engine.classifiers import tables as gallery
 from engine.core.errors import Cancelled, MaskError, PruneAuditError
 from engine.store.runs import pack, unpack, within
-from engine.store.shards import PartialFit
+from engine.store.sealed import PartialFit
 from tests.classifiers.worlds import stop_after
 from tests.tracks.image_classifiers.worlds import image_context, image_request
 

@@ -16,8 +16,8 @@ from engine.core.types import Hooks
 from engine.models import catalog
 from engine.report.bundle import export_run
 from engine.report.charts import cost, lookup, pareto
+from engine.report.charts.cost import saved_said
 from engine.report.charts.panel import Choice
-from engine.report.costs import saved_said
 from engine.report.story import step
 from engine.report.tracks import prediction_of, question, track_of
 from engine.report.verdict import verdict

@@ -34,7 +34,7 @@ SMALL = {
 WORKER = (
     "import sys\n"
     "from engine.audit import worker\n"
-    "from engine.store.shards import Shards\n"
+    "from engine.store.sealed import Shards\n"
     "put = Shards.put\n"
     "def told(self, *words):\n"
     "    put(self, *words)\n"

@@ -195,9 +195,9 @@ def test_an_unclear_time_and_a_cut_that_disagrees_are_said(run, tmp_path):
 
 def test_compare_warns_only_about_what_differs(store):
     runs = [store.open("plain"), store.open("other")]
-    table, warnings = compare.comparability(runs)
+    settings, warnings = compare.comparability(runs)
     binding = track_of(runs[0]).comparison.binding
-    assert set(table["setting"]) == {"judge"} and warnings == [binding["judge"]]
+    assert settings == ["judge"] and warnings == [binding["judge"]]
     panel = compare.compare_runs(runs, CHOICE)
     assert "Another judge" not in panel.said and len(panel.table) == 4  # the page says it above
     assert compare.comparability(runs[:1] * 2)[1] == []
@@ -205,7 +205,7 @@ def test_compare_warns_only_about_what_differs(store):
 
 def test_a_named_variant_becomes_the_choice(run):
     choice = contents.default_choice(run, variant="random-s0.10-r0")
-    assert (choice.method, choice.sparsity) == ("random", 0.1)
+    assert (choice.method, choice.level) == ("random", 0.1)
     with pytest.raises(RequestError, match="dense"):
         contents.default_choice(run, variant="fasp-gender_and_sex-g0.20-s0.10")
 

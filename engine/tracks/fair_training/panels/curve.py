@@ -14,8 +14,8 @@ from engine.core import words
 from engine.core.types import Values, at_level
 from engine.report import phrasing
 from engine.report.charts import cost, lookup
-from engine.report.charts.classifier_lookup import trials_said
 from engine.report.charts.kinds import add_series, heading, lines, null_band, remark
+from engine.report.charts.lookup import trials_said
 from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.report.schema import hovers, readable
 from engine.report.tracks import Measure, track_of

@@ -13,9 +13,9 @@ from engine.core import words
 from engine.core.types import Values, at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.classifier_lookup import trials_said
 from engine.report.charts.cost import MAX_Q, direction
 from engine.report.charts.kinds import dots, front_line, heading, lines, remark
+from engine.report.charts.lookup import trials_said
 from engine.report.charts.panel import Choice, Panel, nothing, wrapped
 from engine.report.schema import hovers, readable
 from engine.report.tracks import Measure, track_of

@@ -14,8 +14,8 @@ from engine.core import words
 from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.classifier_lookup import trials_of
 from engine.report.charts.kinds import add_series, heading, lines, looks_of, remark, silent
+from engine.report.charts.lookup import trials_of
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.report.palette import Style, series_styles
 from engine.report.schema import hovers, readable

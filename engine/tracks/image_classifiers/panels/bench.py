@@ -10,8 +10,8 @@ import pandas as pd
 
 from engine.core import words
 from engine.core.types import Values, at_level
-from engine.report import phrasing
-from engine.report.charts import bench, by_group, lookup
+from engine.report import hand_sets, phrasing
+from engine.report.charts import by_group, lookup
 from engine.report.charts.heat_map import bar_above
 from engine.report.charts.kinds import add_points, hover
 from engine.report.charts.panel import Choice, Panel, blank
@@ -151,7 +151,7 @@ def _scores(run: Run, choice: Choice) -> np.ndarray:
 
 def on_trial(run: Run, choice: Choice, off: Units) -> Panel | None:
     ahead = ahead_of_set(run, choice, off)
-    return bench.on_trial(run, choice, off, lambda row: cut_of(run, row), ahead)
+    return hand_sets.on_trial(run, choice, off, lambda row: cut_of(run, row), ahead)
 
 
 BENCH = Bench(
@@ -159,12 +159,12 @@ BENCH = Bench(
     ahead=ahead_of_set,
     nothing=nothing_said,
     tried=on_trial,
-    said=bench.said,
+    said=hand_sets.tries_said,
     who=by_group.paid_by_group,
     units=filter_units,
     written=written_filters,
     cut_of=cut_of,
-    as_method=lambda run, choice, spared: bench.as_method(
+    as_method=lambda run, choice, spared: hand_sets.as_method(
         run, choice, lambda row: cut_of(run, row)
     ),
     name=filter_name,

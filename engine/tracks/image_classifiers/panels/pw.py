@@ -15,9 +15,9 @@ from engine.core import words
 from engine.core.types import Values, at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.classifier_lookup import DENSE, groups_in_order, paid_most, trials_said
 from engine.report.charts.cost import as_change, verdict_on
 from engine.report.charts.kinds import dots, lines, looks_of, remark
+from engine.report.charts.lookup import DENSE, groups_in_order, paid_most, trials_said
 from engine.report.charts.panel import Choice, Panel, nothing, plain, wrapped
 from engine.report.palette import Style, series_styles
 from engine.report.schema import hovers, readable

@@ -11,10 +11,10 @@ from engine.core import words
 from engine.core.types import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.classifier_lookup import DENSE
 from engine.report.charts.filter_layers import layer_rows, map_height
 from engine.report.charts.heat_map import Scale, bar_above, cells, veil
 from engine.report.charts.kinds import entry, faint, silent
+from engine.report.charts.lookup import DENSE
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.report.schema import readable
 from engine.store.runs import Run, where

@@ -14,8 +14,8 @@ from engine.core import words
 from engine.core.types import Values, at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.classifier_lookup import DENSE, axis_note, groups_in_order, paid_most
 from engine.report.charts.kinds import add_points, beside, diagonal, dot, entry, lines
+from engine.report.charts.lookup import DENSE, axis_note, groups_in_order, paid_most
 from engine.report.charts.panel import Choice, Panel, nothing, plain, ratio_axis
 from engine.report.palette import Style, pair_style, series_styles
 from engine.report.schema import hovers, readable

@@ -12,11 +12,11 @@ from engine.core import words
 from engine.core.types import Values, at_level, is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.report.charts.cost import file_said
 from engine.report.charts.headline import claimed, null_warning
 from engine.report.charts.kinds import BELOW, lines
 from engine.report.charts.metric_curve import Curve, along, pooled, rows_along, seeds_note
 from engine.report.charts.panel import Choice, Panel, needs_log, nothing, plain, scale
-from engine.report.costs import file_said
 from engine.report.schema import hovers, readable
 from engine.report.tracks import Chance, Measure, track_of
 from engine.store.runs import Run, where

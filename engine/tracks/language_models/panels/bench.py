@@ -12,8 +12,8 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.types import POOLED, Values, is_level
-from engine.report import phrasing
-from engine.report.charts import bench, lookup
+from engine.report import hand_sets, phrasing
+from engine.report.charts import lookup
 from engine.report.charts.kinds import lines, looks_of
 from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.hand_sets import tried_said, tried_variant
@@ -156,7 +156,7 @@ BENCH = Bench(
     written=written_heads,
     cut_of=lambda run, variant: cut_of(variant),
     as_method=as_method,
-    name=bench.head_name,
+    name=hand_sets.head_name,
     example="0.5, 3.2",
     first=lambda run: "validation prompts",
     last="test prompts",

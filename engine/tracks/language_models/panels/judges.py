@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.types import Values
-from engine.report import in_words, phrasing
+from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.kinds import dots, looks_of
 from engine.report.charts.panel import Choice, Panel, nothing, plain
@@ -251,7 +251,7 @@ def row_name(found: Told, group: str) -> str:
 def said(found: Told) -> str:
     """Who labelled how many, what clearly changes by their labels, and whether the judge errs."""
     number = len(found.people)
-    who = f"{in_words.counted(number).capitalize()} {'person' if number == 1 else 'people'}"
+    who = f"{phrasing.counted(number).capitalize()} {'person' if number == 1 else 'people'}"
     start = f"{who} labelled {found.read:,} of {found.texts:,} texts."
     if found.holes:
         holes = phrasing.count(found.holes, "text")
@@ -274,7 +274,7 @@ def _changes(rows: list[Values]) -> str:
         for way in ("rose", "fell")
     }
     told = [
-        f"{verb} {in_words.names(names)}"
+        f"{verb} {phrasing.names(names)}"
         for verb, names in zip(("rises for", "falls for"), moved.values(), strict=True)
         if names
     ]
@@ -299,7 +299,7 @@ def _judge(rows: list[Values]) -> str:
     if not wrong:
         return "So few labels do not beat the judge alone."
     rest = "" if len(wrong) == len(rows) else "; elsewhere they are too few to beat it"
-    return f"The labels show that the judge errs about {in_words.names(wrong)}{rest}."
+    return f"The labels show that the judge errs about {phrasing.names(wrong)}{rest}."
 
 
 def agreement_said(found: Told) -> str:

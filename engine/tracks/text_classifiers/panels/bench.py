@@ -10,8 +10,8 @@ import pandas as pd
 
 from engine.core import words
 from engine.core.types import Values
-from engine.report import phrasing
-from engine.report.charts import bench, by_group
+from engine.report import hand_sets, phrasing
+from engine.report.charts import by_group
 from engine.report.charts.heat_map import head_grid, mark
 from engine.report.charts.kinds import hover
 from engine.report.charts.panel import Choice, Panel
@@ -96,7 +96,7 @@ def _hover(run: Run, row: Values, is_off: bool) -> str:
 
 def on_trial(run: Run, choice: Choice, off: Units) -> Panel | None:
     """A set that was tried: what came out, beside what was predicted."""
-    return bench.on_trial(run, choice, off, cut_of, ahead_of_set(run, choice, off))
+    return hand_sets.on_trial(run, choice, off, cut_of, ahead_of_set(run, choice, off))
 
 
 BENCH = Bench(
@@ -104,13 +104,13 @@ BENCH = Bench(
     ahead=ahead_of_set,
     nothing=nothing_said,
     tried=on_trial,
-    said=bench.said,
+    said=hand_sets.tries_said,
     who=by_group.paid_by_group,
     units=units_of,
     written=written_heads,
     cut_of=lambda run, variant: cut_of(variant),
-    as_method=lambda run, choice, held: bench.as_method(run, choice, cut_of),
-    name=bench.head_name,
+    as_method=lambda run, choice, held: hand_sets.as_method(run, choice, cut_of),
+    name=hand_sets.head_name,
     example="0.1, 3.2",
     first=trial_said,
     last="test texts",

@@ -17,9 +17,9 @@ from engine.core.types import Values, at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.by_group import ByGroup, dumbbell, pairs, shown
-from engine.report.charts.classifier_lookup import trials_said
 from engine.report.charts.heat_map import table_map
 from engine.report.charts.kinds import DASHES, heading, lines, looks_of
+from engine.report.charts.lookup import trials_said
 from engine.report.charts.panel import Choice, Panel, nothing, plain, wrapped
 from engine.report.palette import Style, quiet
 from engine.report.schema import group_or, hovers, readable

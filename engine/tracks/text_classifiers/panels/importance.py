@@ -15,10 +15,10 @@ from engine.core import words
 from engine.core.types import POOLED, Values, at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.classifier_lookup import trials_said
 from engine.report.charts.cost import BY_CHANCE, MAX_Q, as_change, direction, q_said
 from engine.report.charts.heat_map import Scale, head_grid, mark, matrix_figure, prove_head
 from engine.report.charts.kinds import dots, lines, looks_of, points
+from engine.report.charts.lookup import trials_said
 from engine.report.charts.panel import Choice, Panel, nothing, wrapped
 from engine.report.charts.reliability_parts import (
     ICC_SAID,

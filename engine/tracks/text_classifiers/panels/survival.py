@@ -18,10 +18,9 @@ from engine.core import words
 from engine.core.types import Values, at_level, is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.classifier_lookup import DENSE, repeats, trials_of, trials_said
 from engine.report.charts.heat_map import Scale, head_grid, mark, matrix_figure
 from engine.report.charts.kinds import hover, lines
-from engine.report.charts.lookup import remembered
+from engine.report.charts.lookup import DENSE, remembered, repeats, trials_of, trials_said
 from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.charts.reliability_parts import chance_said, overlap_row
 from engine.report.palette import Style

@@ -1,15 +1,16 @@
-"""The address of a cluster: what listens there must speak as Ray does, and what does not is said
-within seconds."""
+"""What is known of a cluster without one: its address, where what does not speak as Ray does is
+told within seconds, and the parts that are handed to its workers."""
 
 from __future__ import annotations
 
 import socket
 import threading
+import types
 
 import pytest
 
 from engine.audit import ray_executor
-from engine.audit.ray_executor import HTTP_2, SETTINGS, address_faults
+from engine.audit.ray_executor import HTTP_2, SETTINGS, _for_each, address_faults
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_what_listens_must_speak_as_a_cluster_does(answer, said, monkeypatch):
     )
 
 
-def _answered(server: socket.socket, answer: bytes) -> bytes:
+def _answered(server, answer):
     """What one caller said; it is answered, or hears nothing until it has gone."""
     line, _ = server.accept()
     with line:
@@ -64,3 +65,25 @@ def test_an_address_that_is_none(address, said, monkeypatch):
         == address_faults("auto", "--ray")
         == []
     )
+
+
+@pytest.mark.parametrize(
+    "workers, sizes",
+    [(1, [8, 3]), (2, [8, 3]), (3, [4, 4, 3]), (5, [2, 2, 2, 2, 3]), (20, [1] * 11)],
+)
+def test_the_longest_parts_are_halved_until_there_is_one_for_every_worker(workers, sizes):
+    context = types.SimpleNamespace(kind=lambda name: types.SimpleNamespace(whole=False))
+    shards = [types.SimpleNamespace(kind="texts", at=at) for at in range(11)]
+    parts = _for_each(workers, context, [shards[:8], shards[8:]])
+    assert [len(part) for part in parts] == sizes and [
+        one.at for part in parts for one in part
+    ] == list(range(11))
+
+
+def test_what_must_be_computed_together_stays_together_and_nothing_stays_nothing():
+    context = types.SimpleNamespace(
+        kind=lambda name: types.SimpleNamespace(whole=name == "windows")
+    )
+    whole, free = [types.SimpleNamespace(kind=kind) for kind in ("windows", "texts")]
+    assert [len(part) for part in _for_each(9, context, [[whole] * 6, [free] * 2])] == [6, 1, 1]
+    assert _for_each(4, context, []) == []
