@@ -404,7 +404,7 @@ class GroupMeasure:
         )
         about = (self.cells[name].to_numpy() for name in ("share", "units", "most"))
         ranks = (self.cells["metric"] == "auc").to_numpy()
-        found = Trials(tuple(answers), values, draws, *about, ranks)
+        found = Trials(tuple(answers), values, draws, *about, ranks=ranks)
         return Arm(self, found, nulls, flat, right)
 
     def level(self, trials: Trials) -> Estimate:
