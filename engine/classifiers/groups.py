@@ -402,9 +402,9 @@ class GroupMeasure:
         right = np.stack(
             [part[self._order].argmax(axis=1) == self._labels for part in answers.values()]
         )
-        about = (self.cells[name].to_numpy() for name in ("share", "units", "most"))
+        shares, units, most = (self.cells[name].to_numpy() for name in ("share", "units", "most"))
         ranks = (self.cells["metric"] == "auc").to_numpy()
-        found = Trials(tuple(answers), values, draws, *about, ranks=ranks)
+        found = Trials(tuple(answers), values, draws, shares, units, most, ranks)
         return Arm(self, found, nulls, flat, right)
 
     def level(self, trials: Trials) -> Estimate:
