@@ -28,7 +28,7 @@ SUMMARY = Summary(
 def inspected(given: Values) -> list[str]:
     """Sentences; given: model, weights, size and device as a request has them. RequestError with
     every fault."""
-    from engine.tracks.fair_training.training.masked import masked_filters_of  # loads torch
+    from engine.tracks.fair_training.masked import masked_filters_of  # loads torch
 
     return request.inspected(given, masked_filters_of)
 

@@ -81,9 +81,8 @@ from engine.tracks.image_classifiers.effects import (
     nothing_said,
 )
 from engine.tracks.image_classifiers.measurements import image_measurements
-from engine.tracks.image_classifiers.measurements.effects import AT_ONCE as SETS_AT_ONCE
-from engine.tracks.image_classifiers.measurements.effects import RANDOM, SETS
-from engine.tracks.image_classifiers.measurements.trial import chosen_shard
+from engine.tracks.image_classifiers.measurements.trial import AT_ONCE as SETS_AT_ONCE
+from engine.tracks.image_classifiers.measurements.trial import RANDOM, SETS, chosen_shard
 from engine.tracks.image_classifiers.request import (
     Arm,
     FilterPlan,

@@ -23,7 +23,7 @@ from engine.classifiers.tables import differences_table, over_repeats, variant_r
 from engine.core.types import FilterMask, rng
 from engine.stats.pareto import front
 from engine.store.runs import Run, Store, where
-from engine.tracks.fair_training.methods.base import fair_method
+from engine.tracks.fair_training.methods import fair_method
 from engine.tracks.fair_training.request import FairRequest
 from tests.builders import hash_of, options_of, shared
 from tests.classifiers.made_up_images import (

@@ -11,7 +11,7 @@ import pytest
 from engine.audit.experiments import ExperimentAsk
 from engine.core.errors import RequestError
 from engine.tracks.fair_training.context import looked_rows
-from engine.tracks.fair_training.experiments._base import DEMO, TARGETS, saved
+from engine.tracks.fair_training.experiments.paper import DEMO, TARGETS, saved
 from engine.tracks.fair_training.request import validate_fair
 from tests.experiment_checks import (
     QUICK,
@@ -64,7 +64,7 @@ def test_quick_looks_at_enough_of_every_group_to_see_a_gap():
 
 
 def test_the_papers_settings_can_be_asked_for(monkeypatch):
-    base = "engine.tracks.fair_training.experiments._base.kind_of"
+    base = "engine.tracks.fair_training.experiments.paper.kind_of"
     monkeypatch.setattr(base, lambda data: "celeba" if "celeba" in data else "lfw")
     for data, targets in TARGETS.items():
         found, mobile, last = (

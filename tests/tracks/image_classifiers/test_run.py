@@ -18,7 +18,7 @@ from engine.models.load_image_classifier import fresh_classifier
 from engine.report.contents import default_choice
 from engine.store.runs import Run, unpack, where
 from engine.surgery.filters.graph import filter_graph, replayed, with_weights
-from engine.tracks.image_classifiers.experiments._base import after_pruning
+from engine.tracks.image_classifiers.experiments.paper import after_pruning
 from engine.tracks.image_classifiers.measurements import image_measurements
 from engine.tracks.image_classifiers.panels.pw import affected
 from engine.tracks.image_classifiers.request import validate_images

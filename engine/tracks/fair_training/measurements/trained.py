@@ -30,7 +30,8 @@ from engine.models.load_image_classifier import Classifier
 from engine.store.runs import curve_arrays, pack, within
 from engine.surgery.filters.graph import COUNTED, cut_filters, filter_graph, gated, with_weights
 from engine.tracks.fair_training.context import CORNERS, FairContext, FairShard, Look
-from engine.tracks.fair_training.methods.base import (
+from engine.tracks.fair_training.masked import Masked, masked_filters_of
+from engine.tracks.fair_training.methods import (
     ACCURACY,
     FILTERS,
     RECIPE,
@@ -40,8 +41,7 @@ from engine.tracks.fair_training.methods.base import (
     Trained,
     fair_method,
 )
-from engine.tracks.fair_training.training.masked import Masked, masked_filters_of
-from engine.tracks.fair_training.training.trainer import STATE
+from engine.tracks.fair_training.trainer import STATE
 from engine.training.fit import Batches, probabilities
 from engine.training.losses import Targets
 
