@@ -217,9 +217,8 @@ def _length(context: FairContext) -> list[str]:
 
 
 def _weights(variants: pd.DataFrame) -> list[str]:
-    methods = [name for name in dict.fromkeys(variants["method"]) if name in fair_methods()]
-    named = [name for name in methods if fair_methods()[name].units == WEIGHTS]
-    if not named:
+    named = variants.loc[variants["units"] == WEIGHTS, "method"].unique()
+    if not len(named):
         return []
     return [
         f"Single weights are set to zero by {', '.join(named)}: the model keeps its shape, and"

@@ -28,21 +28,22 @@ from engine.classifiers.tables import (
     curve_of,
     curves_table,
     differences_table,
-    fitted,
+    ends_of,
     image_tables,
+    kept_models,
     measured_arms,
-    over_repeats,
+    over_cuts,
     test_images,
     variant_row,
-    weights_table,
 )
 from engine.core.types import Values, digest_of
 from engine.stats.gap_of_means import Estimate, Trials, at_ends, difference, gaps_of_means, level
 from engine.stats.pareto import front, hypervolume
 from engine.store.runs import where, within
-from engine.surgery.filters.graph import widths_after
+from engine.surgery.filters.graph import COUNTED, arrays_of, widths_after
 from engine.surgery.ranking import TOLERANCE
 from engine.tracks.fair_training.context import FairContext, FairShard
+from engine.tracks.fair_training.measurements.trained import model_of
 from engine.tracks.fair_training.methods import (
     ACCURACY,
     DEGRADATION,
@@ -95,9 +96,15 @@ def fair_tables(
         tables["tradeoff"] = tradeoff_table(request, arms, by_seeds)
         tables["hypervolume"] = hypervolume_table(request, arms, by_seeds, images)
     tables |= _surfaces(context, request)
-    weights = weights_table(_kept(context, request, arms))
-    if len(weights):
-        tables["weights"] = weights
+    kept = (
+        (arm.id_of(shard), shard)
+        for arm in arms
+        if arm.method in (request.keep_methods or [arm.method])
+        and (arm.role == SPARSITY or request.keep_weights == "all")
+        for shard in arm.shards()
+        if request.keeps(shard.seed)
+    )
+    tables |= kept_models(context, kept, lambda shard: arrays_of(model_of(context, shard).model))
     return tables, list(measure.notes)
 
 
@@ -263,8 +270,6 @@ def cut_said(context: FairContext, units: str, keep: np.ndarray) -> tuple[Values
 
 def weight_layers(context: FairContext) -> list[tuple[str, int]]:
     """(layer, its weights) of every layer whose single weights can be cut, in their order."""
-    from engine.surgery.filters.graph import COUNTED
-
     modules = context.start.model.named_modules()
     return [
         (name, module.weight.numel()) for name, module in modules if isinstance(module, COUNTED)
@@ -276,11 +281,8 @@ def _pooled_row(arm: FairArm, seeds: Sequence[dict[str, Any]]) -> dict[str, Any]
     return _arm_row(
         arm,
         arm.pooled,
-        **over_repeats(seeds, "flops", "realised", "parameters_cut", "speedup"),
-        n_cut=int(round(float(np.mean([row["n_cut"] for row in seeds])))),
+        **over_cuts(seeds, "flops", "realised", "parameters_cut", "speedup"),
         chosen=arm.role == SPARSITY,
-        met=all(row["met"] for row in seeds),
-        history="",
     )
 
 
@@ -405,50 +407,8 @@ def _surfaces(context: FairContext, request: FairRequest) -> dict[str, pd.DataFr
     }
 
 
-def _kept(
-    context: FairContext, request: FairRequest, arms: Sequence[FairArm]
-) -> Iterator[tuple[str, Mapping[str, np.ndarray]]]:
-    """Variant id and weights by name, of first seeds, of all or of none.
-
-    Those of the cut model where filters are cut; of the whole model, with zeros, otherwise.
-    """
-    from engine.surgery.filters.graph import arrays_of
-    from engine.tracks.fair_training.measurements.trained import model_of
-
-    if request.train is not None:
-        yield DENSE, fitted(context)
-    for arm in arms:
-        if request.keep_methods and arm.method not in request.keep_methods:
-            continue
-        for shard in arm.shards():
-            wanted = request.keep_weights == "all" or (
-                request.keep_weights == "first" and shard.seed == 0
-            )
-            if wanted and (arm.role == SPARSITY or request.keep_weights == "all"):
-                yield arm.id_of(shard), arrays_of(model_of(context, shard).model)
-
-
 # Accuracy against the gap over λ, and the area it dominates, by method: on the draws of the arms
 # themselves.
-
-
-COLUMNS = [
-    "method",
-    "strength",
-    "sparsity",
-    "axis",
-    "accuracy",
-    "accuracy_low",
-    "accuracy_high",
-    "gap",
-    "gap_low",
-    "gap_high",
-    "degradation",
-    "degradation_low",
-    "degradation_high",
-    "n_trials",
-    "on_front",
-]
 
 
 def tradeoff_table(
@@ -479,11 +439,7 @@ def tradeoff_table(
         table.loc[part.index, "on_front"] = front(
             -part["accuracy"].to_numpy(), part["gap"].to_numpy()
         )
-    return (
-        table[COLUMNS]
-        .sort_values(["axis", "method", "strength"], kind="stable")
-        .reset_index(drop=True)
-    )
+    return table.sort_values(["axis", "method", "strength"], kind="stable", ignore_index=True)
 
 
 def hypervolume_table(
@@ -516,11 +472,6 @@ def hypervolume_table(
         for method, mine in areas.items():
             area, base = level(mine), areas.get(STRUCTURED) if method != STRUCTURED else None
             apart = None if base is None else difference(mine, base)
-            ends = (
-                [np.nan] * 4
-                if apart is None
-                else [apart.value[0], apart.low[0], apart.high[0], apart.p[0]]
-            )
             rows.append(
                 {
                     "method": method,
@@ -532,13 +483,7 @@ def hypervolume_table(
                     "reference_accuracy": guess,
                     "reference_gap": worst,
                     "base": "" if apart is None else STRUCTURED,
-                    **dict(
-                        zip(
-                            ("difference", "difference_low", "difference_high", "difference_p"),
-                            ends,
-                            strict=True,
-                        )
-                    ),
+                    **ends_of(apart, "difference"),
                 }
             )
     return pd.DataFrame(rows)

@@ -261,10 +261,8 @@ class TrainedModel(Measurement):
         wanted = (
             context.settings.sparsities[method.name] if method.one_descent else (first.sparsity,)
         )
-        whole = FairShard(
-            "trained", first.method, max(wanted), first.strength, first.seed, first.draw
-        )
-        job = job_of(context, method, first, tuple(sorted(wanted)), context.key(whole))
+        key = context.key(replace(first, sparsity=max(wanted)))
+        job = job_of(context, method, first, tuple(sorted(wanted)), key)
         found = {one.sparsity: one for one in method.train(job)}
         return [self._packed(context, shard, found[shard.sparsity]) for shard in shards]
 

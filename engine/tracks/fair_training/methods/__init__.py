@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from engine.classifiers.images.context import Declared
 from engine.core.discover import named
 from engine.core.errors import RequestError, unknown
-from engine.core.types import Setting, Values
+from engine.core.types import Values
 from engine.training.recipe import Keep, Nowhere, Recipe
 
 if TYPE_CHECKING:  # these load torch; stating what to do must not
@@ -28,7 +29,7 @@ FILTERS, WEIGHTS, NONE = "filters", "weights", "none"
 """What a method cuts: whole filters, single weights, nothing."""
 
 
-class FairMethod(ABC):
+class FairMethod(Declared, ABC):
     """One way to a sparse model: a final subclass in a file of this package, or a row of its
     `ROWS`."""
 
@@ -37,7 +38,6 @@ class FairMethod(ABC):
     units: str = FILTERS
     fair: bool = False
     """Whether the fairness term acts anywhere, so that λ matters."""
-    settings: tuple[Setting, ...] = ()
     one_descent: bool = False
     """Whether larger sparsities continue from smaller ones, so that one call serves them all."""
     widths_of: str = ""
@@ -56,11 +56,6 @@ class FairMethod(ABC):
         return next(
             (int(given.get(DRAWS, item.default)) for item in self.settings if item.name == DRAWS), 1
         )
-
-    def setting(self, job: FairJob, name: str) -> Any:
-        """The value asked for, or the declared default."""
-        declared = {item.name: item.default for item in self.settings}
-        return job.settings.get(name, declared[name])
 
 
 @cache

@@ -246,6 +246,10 @@ SETTINGS = (
 )
 
 
+LEARNING = ("inner", "rho", "settle", "own", "ridge")
+"""Settings that are called as in `MaskLearning`."""
+
+
 @dataclass(frozen=True)
 class Bifp(FairMethod):
     """Lower level: weights; upper level: mask scores with the implicit gradient; the hard mask is
@@ -289,15 +293,11 @@ class Bifp(FairMethod):
         learning = MaskLearning(
             count,
             job.strength if self.fair_mask else 0.0,
-            self.setting(job, "mask_rate"),
-            self.setting(job, "inner"),
-            self.setting(job, "rho"),
-            self.setting(job, "implicit"),
-            self.setting(job, "settle"),
-            flops,
-            self.setting(job, "update") == "plain",
-            self.setting(job, "own"),
-            self.setting(job, "ridge"),
+            rate=self.setting(job, "mask_rate"),
+            form=self.setting(job, "implicit"),
+            flops=flops,
+            plain=self.setting(job, "update") == "plain",
+            **{name: self.setting(job, name) for name in LEARNING},
         )
         trainer.run("both", job.iterations, job.strength if self.fair_weights else 0.0, learning)
         yield finished(self, trainer, sparsity)

@@ -142,15 +142,14 @@ def by_view(context: ImageContext, plan: LossPlan) -> bool:
 def chosen_shard(shard: ImageShard) -> ImageShard:
     """Where this trial's mask comes from."""
     loss = loss_while_pruning(shard.loss, filter_method(shard.method).looks_at_images)
-    return ImageShard("chosen", shard.method, loss, shard.speedup, shard.trial)
+    return replace(shard, kind="chosen", loss=loss)
 
 
 def trial_model(context: ImageContext, shard: ImageShard) -> Classifier:
     """The cut and retrained model of a trial."""
-    trial = ImageShard("trial", shard.method, shard.loss, shard.speedup, shard.trial)
-    keep = context.fetch_arrays(chosen_shard(trial))[0]["keep"]
-    small, _ = cut_filters(context.dense, context.graph.mask(keep))
-    return with_weights(small, within(context.fetch_arrays(trial)[0], "weights/"))
+    arrays = context.fetch_arrays(replace(shard, kind="trial"))[0]
+    small, _ = cut_filters(context.dense, context.graph.mask(arrays["keep"]))
+    return with_weights(small, within(arrays, "weights/"))
 
 
 # What a cut saves: the cost of a trial's cut model, measured beside the dense one.
@@ -166,11 +165,7 @@ class ImageCost(DenseCost):
         )
 
     def needs(self, context: ImageContext, shard: ImageShard) -> list[ImageShard]:
-        return (
-            [ImageShard("trial", shard.method, shard.loss, shard.speedup, shard.trial)]
-            if shard.method
-            else []
-        )
+        return [replace(shard, kind="trial")] if shard.method else []
 
     def model_of(self, context: ImageContext, shard: ImageShard) -> Classifier:
         return trial_model(context, shard) if shard.method else super().model_of(context, shard)

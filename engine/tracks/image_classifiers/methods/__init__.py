@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from engine.classifiers.images.context import Declared
 from engine.core.discover import named
 from engine.core.errors import RequestError, unknown
-from engine.core.types import Setting, Values
+from engine.core.types import Values
 
 if TYPE_CHECKING:  # these load torch; stating what to do must not
     from engine.models.load_image_classifier import Classifier
@@ -61,7 +62,7 @@ class Chosen:
     curve: list[dict[str, float]] = field(default_factory=list)
 
 
-class FilterMethod(ABC):
+class FilterMethod(Declared, ABC):
     """One way to choose filters. Final subclasses live one per file of this folder and are
     found."""
 
@@ -69,7 +70,6 @@ class FilterMethod(ABC):
     version: int = 1
     """Raise when it comes out differently: runs that used an older version are then computed anew.
     """
-    settings: tuple[Setting, ...] = ()
     batch: int = 64
     """Images per iteration, published default."""
     plain_labels: str = "truth"
@@ -86,11 +86,6 @@ class FilterMethod(ABC):
     @abstractmethod
     def choose(self, job: FilterJob) -> Iterator[Chosen]:
         """One result per speedup, ascending. Each is yielded as soon as it is there."""
-
-    def setting(self, job: FilterJob, name: str) -> Any:
-        """The value asked for, or the declared default."""
-        declared = {item.name: item.default for item in self.settings}
-        return job.settings.get(name, declared[name])
 
 
 @cache
