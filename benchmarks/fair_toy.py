@@ -28,7 +28,7 @@ from torch.nn import functional
 
 from benchmarks.report import Measure, parser, show
 from engine.core.types import rng
-from engine.tracks.fair_training.methods.base import NONE, FairJob, FairMethod, fair_method
+from engine.tracks.fair_training.methods import NONE, FairJob, FairMethod, fair_method
 from engine.training.fit import Batches
 from engine.training.losses import Targets
 from engine.training.recipe import Recipe

@@ -21,13 +21,13 @@ from benchmarks.training_steps import (
     times_in_turn,
 )
 from engine.surgery.filters.graph import filter_graph
-from engine.tracks.fair_training.methods.base import FairJob
-from engine.tracks.fair_training.training.masked import (
+from engine.tracks.fair_training.masked import (
     kept_of,
     masked_filters_of,
     masked_weights_of,
 )
-from engine.tracks.fair_training.training.trainer import MaskLearning, Trainer
+from engine.tracks.fair_training.methods import FairJob
+from engine.tracks.fair_training.trainer import MaskLearning, Trainer
 
 STEPS, ROUNDS = 12, 4
 SPARSITY = 0.672

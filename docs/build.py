@@ -34,10 +34,10 @@ METHODS = (
     ("FASP", "language_models.selection.base:selection_methods", f"{HEADS} --method {{}}"),
     ("Compressions", "language_models.compressions.base:compressions", f"{HEADS} --method {{}}"),
     ("FASP, scores", "language_models.scores.base:score_methods", SCORES),
-    ("PW loss", "image_classifiers.methods.base:filter_methods", f"{IMAGES} --method {{}}"),
+    ("PW loss", "image_classifiers.methods:filter_methods", f"{IMAGES} --method {{}}"),
     ("IG-BERT, scores", "text_classifiers.scores.base:head_importances", f"{TEXTS} --score {{}}"),
     ("IG-BERT", "text_classifiers.procedures:procedures", f"{TEXTS} --procedure {{}}"),
-    ("BiFP", "fair_training.methods.base:fair_methods", f"{FAIR} --method {{}}"),
+    ("BiFP", "fair_training.methods:fair_methods", f"{FAIR} --method {{}}"),
 )
 """Paper, where its methods are found (below engine.tracks), and the command that uses one."""
 ESTIMATORS = {"z_bias": "--estimator", "z_ppl": "--perplexity-estimator"}

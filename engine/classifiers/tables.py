@@ -7,7 +7,7 @@ import io
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,6 +25,7 @@ from engine.core.types import POOLED, Values, rng
 from engine.core.words import is_by_hand
 from engine.data.images.load import ImageSet
 from engine.stats.clustered import benjamini_hochberg
+from engine.stats.gap_of_means import Estimate
 from engine.store.runs import Run, pack, unpack, where, within
 
 Check = Callable[[], None]
@@ -104,6 +105,17 @@ def differences_table(
     return table.assign(q=q)[columns]
 
 
+def ends_of(found: Estimate | None, name: str) -> dict[str, float]:
+    """A difference of one cell as columns: name, name_low, name_high, name_p; NaN for none."""
+    ends = ("value", "low", "high", "p")
+    return {
+        name + (f"_{end}" if end != "value" else ""): (
+            np.nan if found is None else getattr(found, end)[0]
+        )
+        for end in ends
+    }
+
+
 def variant_row(name: str, method: str, first: Values, **more: Any) -> dict[str, Any]:
     """A row of the table `variants`; first: what stands before the columns that all tracks of
     classifiers have. Later values replace earlier ones in their place."""
@@ -133,6 +145,17 @@ def over_repeats(rows: Sequence[Values], *means: str) -> Values:
         "degenerate": sum(row["degenerate"] for row in rows),
         "max_logit_difference": max(row["max_logit_difference"] for row in rows),
         "cut": "",
+    }
+
+
+def over_cuts(rows: Sequence[Values], *means: str) -> Values:
+    """The same of models that lost filters: also how many on average, and whether all met their
+    target."""
+    return {
+        **over_repeats(rows, *means),
+        "n_cut": round(float(np.mean([row["n_cut"] for row in rows]))),
+        "met": all(row["met"] for row in rows),
+        "history": "",
     }
 
 
@@ -231,6 +254,17 @@ def costs_table(context: ImageContext, shards: Values, variants: pd.DataFrame) -
     )
     worst = variants.set_index("variant")["max_logit_difference"]
     return found.assign(max_logit_difference=found["variant"].map(worst), agrees=True)
+
+
+def kept_models(
+    context: ImageContext, kept: Iterable[tuple[str, Any]], arrays: Callable[[Any], Values]
+) -> dict[str, pd.DataFrame]:
+    """The table `weights` by its name, none where no model is kept: a dense model that was fitted
+    here, and of each shard in `kept`, by variant, what `arrays` gives."""
+    dense = fitted(context)
+    found = ((name, arrays(shard)) for name, shard in kept)
+    table = weights_table(chain([(DENSE, dense)] if dense else [], found))
+    return {"weights": table} if len(table) else {}
 
 
 def weights_table(kept: Iterable[tuple[str, Mapping[str, np.ndarray]]]) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from engine.classifiers.groups import Arm, GroupMeasure
 from engine.classifiers.images.request import ImagesRequest
 from engine.classifiers.tables import (
     Repeats,
+    RepeatsT,
     answers_table,
     layers_table,
     measured_arms,
@@ -106,11 +107,11 @@ class MadeArm(Repeats):
 
 def measured_tables(
     world: ImageWorld,
-    arms: list[MadeArm],
+    arms: list[RepeatsT],
     dense: np.ndarray,
-    answer: Callable[[tuple[Any, ...]], np.ndarray],
+    answer: Callable[[Any], np.ndarray],
     layers: Mapping[str, Any],
-) -> tuple[dict[str, pd.DataFrame], dict[MadeArm, Arm], tuple[str, ...]]:
+) -> tuple[dict[str, pd.DataFrame], dict[RepeatsT, Arm], tuple[str, ...]]:
     """The tables that follow from answers by the engine's own statistics, what was measured of
     every variant, and notes."""
     measure = GroupMeasure(
@@ -118,7 +119,7 @@ def measured_tables(
     )
     measured = measured_arms(answer, arms, measure, lambda: None)
     results, groups = numbers_of(measure, measured, lambda: None)
-    answers = {name: answer(model) for arm in arms for name, model in arm.models()}
+    answers = {arm.id_of(one): answer(one) for arm in arms for one in arm.shards()}
     tables = {
         "results": results,
         "groups": groups,

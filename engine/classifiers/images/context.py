@@ -4,7 +4,7 @@ of it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from engine.audit.measurements import InMemory, Keeper, Measurement
 from engine.classifiers.audit import ArrayContext
-from engine.core.types import Hooks, Values, digest_of
+from engine.core.types import Hooks, Setting, Values, digest_of
 from engine.data.images.load import ImageSet
 from engine.store.runs import within
 from engine.training.recipe import ADDED, GAMMA, IMAGE, THETA, Keep, LossPlan, Nowhere, Recipe
@@ -22,6 +22,17 @@ if TYPE_CHECKING:
     from engine.surgery.filters.graph import FilterGraph
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
+
+
+class Declared:
+    """What declares settings: a method, whose job holds those that were asked for."""
+
+    settings: tuple[Setting, ...] = ()
+
+    def setting(self, job: Any, name: str) -> Any:
+        """The value asked for, or the declared default."""
+        declared = {item.name: item.default for item in self.settings}
+        return job.settings.get(name, declared[name])
 
 
 @dataclass(frozen=True, order=True)
@@ -188,8 +199,7 @@ class ImageContext(ArrayContext):
     def answers(self, shard: ImageShard) -> np.ndarray:
         """Probabilities of the test images, [n, classes] float32, of a trial or of the dense model
         (method "")."""
-        kind = "trial" if shard.method else "dense_answers"
-        found = ImageShard(kind, shard.method, shard.loss, shard.speedup, shard.trial)
+        found = replace(shard, kind="trial" if shard.method else "dense_answers")
         return self.without_weights(found)[0]["probabilities"]
 
 

@@ -291,6 +291,10 @@ class ImagesRequest(Request):
     )
     experiment: str = asked("", option="", counts="no")
 
+    def keeps(self, repeat: int) -> bool:
+        """Whether the models of the repeat of this number are kept."""
+        return self.keep_weights == "all" or (self.keep_weights == "first" and repeat == 0)
+
     @property
     def recipes(self) -> dict[str, Values]:
         """How models are fitted, by the name of the field; {} where none is."""

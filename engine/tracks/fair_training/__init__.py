@@ -12,5 +12,5 @@ TRACK = TrackEntry(
     request="request:FairRequest",
     validate="request:validate_fair",
     run="run:run_fair_audit",
-    embedded="experiments._base:REQUESTS",
+    embedded="experiments.paper:REQUESTS",
 )

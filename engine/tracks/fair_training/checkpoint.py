@@ -112,7 +112,7 @@ def weights_record(run: Run, variant: Values) -> Values:
     """The record of one seed's row whose units are weights, JSON-able: the zeros themselves are in
     the checkpoint."""
     model = run.model
-    record = {
+    return {
         "schema": SCHEMA,
         "kind": WEIGHTS,
         "units": WEIGHTS,
@@ -131,7 +131,6 @@ def weights_record(run: Run, variant: Values) -> Values:
         "run": run.id,
         "created": run.meta["created"],
     }
-    return record
 
 
 def _layers(run: Run, variant: str) -> list[Values]:

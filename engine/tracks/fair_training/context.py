@@ -21,7 +21,7 @@ from engine.classifiers.images.context import (
 )
 from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS, joined_names
 from engine.core.types import rng
-from engine.tracks.fair_training.methods.base import ACCURACY, UNITS
+from engine.tracks.fair_training.methods import ACCURACY, UNITS
 from engine.training.recipe import Recipe
 
 TUNED_ON = (TRAIN, VALIDATION)

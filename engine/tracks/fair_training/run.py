@@ -27,12 +27,19 @@ from engine.core.types import Hooks, Values
 from engine.core.words import AXES
 from engine.stats.resampling import ALL_HARMED, LEVELLED, Difference
 from engine.store.runs import Store
-from engine.tracks.fair_training.arms import FairArm, arms_of, surface_shards
 from engine.tracks.fair_training.context import CORNERS, FairContext, FairShard, Look
 from engine.tracks.fair_training.measurements import fair_measurements
 from engine.tracks.fair_training.measurements.trained import trained_shard
-from engine.tracks.fair_training.methods.base import DEGRADATION, WEIGHTS, fair_methods
-from engine.tracks.fair_training.request import FairPlan, FairRequest, group_shares, validate_fair
+from engine.tracks.fair_training.methods import DEGRADATION, WEIGHTS, fair_methods
+from engine.tracks.fair_training.request import (
+    FairArm,
+    FairPlan,
+    FairRequest,
+    arms_of,
+    group_shares,
+    surface_shards,
+    validate_fair,
+)
 from engine.tracks.fair_training.tables import fair_tables
 
 # What a reader must know before reading any chart of a fair run.
@@ -210,9 +217,8 @@ def _length(context: FairContext) -> list[str]:
 
 
 def _weights(variants: pd.DataFrame) -> list[str]:
-    methods = [name for name in dict.fromkeys(variants["method"]) if name in fair_methods()]
-    named = [name for name in methods if fair_methods()[name].units == WEIGHTS]
-    if not named:
+    named = variants.loc[variants["units"] == WEIGHTS, "method"].unique()
+    if not len(named):
         return []
     return [
         f"Single weights are set to zero by {', '.join(named)}: the model keeps its shape, and"

@@ -28,7 +28,7 @@ SUMMARY = Summary(
 def inspected(given: Values) -> list[str]:
     """Sentences; given: model, weights, size and device as a request has them. RequestError with
     every fault."""
-    from engine.tracks.fair_training.training.masked import masked_filters_of  # loads torch
+    from engine.tracks.fair_training.masked import masked_filters_of  # loads torch
 
     return request.inspected(given, masked_filters_of)
 
@@ -89,9 +89,8 @@ def _apart(one: float, other: float) -> float:
 
 
 def _is_by_flops(run: Run) -> bool:
-    """Whether a sparsity of filters is a share of FLOPs; in all older audits it is one of
-    filters."""
-    return str(run.request.get("equal", "filters")) == "FLOPs"
+    """Whether a sparsity of filters is a share of FLOPs."""
+    return bool(run.request["equal"] == "FLOPs")
 
 
 def _flops(run: Run) -> dict[str, Any]:

@@ -60,7 +60,6 @@ from engine.tracks.fair_training.panels.curve import (
     FILTERS,
     LOOKS,
     WEIGHTS,
-    equal_of,
     fair_axis,
     is_ablation,
 )
@@ -179,7 +178,7 @@ def amount(run: Run, variant: Values) -> str:
     if not variant["n_cut"]:
         return "nothing"
     asked, realised = (LEVEL.say(float(variant[name])) for name in ("sparsity", "realised"))
-    of = " of FLOPs" if variant.get("units") == FILTERS and equal_of(run) != FILTERS else ""
+    of = " of FLOPs" if variant.get("units") == FILTERS and run.request["equal"] != FILTERS else ""
     return f"{cut_of(run, variant)} ({realised}{of}; asked {asked})"
 
 

@@ -27,7 +27,7 @@ from engine.classifiers.tables import Repeats
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import Setting
 from engine.core.words import method_definition, method_name
-from engine.tracks.image_classifiers.methods.base import filter_method, filter_methods
+from engine.tracks.image_classifiers.methods import filter_method, filter_methods
 from engine.training.recipe import (
     ADDED,
     CORRECTIONS,

@@ -37,18 +37,18 @@ from engine.classifiers.tables import (
     curve_of,
     curves_table,
     differences_table,
-    fitted,
+    ends_of,
     image_tables,
     input_notes,
+    kept_models,
     kept_weights,
     layers_table,
     measured_arms,
     model_warnings,
-    over_repeats,
+    over_cuts,
     test_images,
     uncut_warnings,
     variant_row,
-    weights_table,
 )
 from engine.core.errors import Fault
 from engine.core.types import FilterMask, Hooks, Values, rng
@@ -81,9 +81,8 @@ from engine.tracks.image_classifiers.effects import (
     nothing_said,
 )
 from engine.tracks.image_classifiers.measurements import image_measurements
-from engine.tracks.image_classifiers.measurements.effects import AT_ONCE as SETS_AT_ONCE
-from engine.tracks.image_classifiers.measurements.effects import RANDOM, SETS
-from engine.tracks.image_classifiers.measurements.trial import chosen_shard
+from engine.tracks.image_classifiers.measurements.trial import AT_ONCE as SETS_AT_ONCE
+from engine.tracks.image_classifiers.measurements.trial import RANDOM, SETS, chosen_shard
 from engine.tracks.image_classifiers.request import (
     Arm,
     FilterPlan,
@@ -145,9 +144,15 @@ def filter_tables(
         tables["affected"] = affected
     if request.loss_share:
         tables["loss_share"] = _loss_shares(context, request)
-    weights = weights_table(_weights(context, request, arms))
-    if len(weights):
-        tables["weights"] = weights
+    kept = (
+        (arm.id_of(shard), shard)
+        for arm in arms
+        for shard in arm.shards()
+        if request.keeps(shard.trial)
+    )
+    tables |= kept_models(
+        context, kept, lambda shard: within(context.fetch_arrays(shard)[0], "weights/")
+    )
     return tables, list(measure.notes)
 
 
@@ -211,10 +216,7 @@ def _pooled_row(arm: Arm, trials: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return _arm_row(
         arm,
         arm.pooled,
-        **over_repeats(trials, "achieved", "flops", "sparsity", "realised"),
-        n_cut=int(round(float(np.mean([row["n_cut"] for row in trials])))),
-        met=all(row["met"] for row in trials),
-        history="",
+        **over_cuts(trials, "achieved", "flops", "sparsity", "realised"),
     )
 
 
@@ -283,20 +285,6 @@ def _loss_shares(context: ImageContext, request: ImageRequest) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def _weights(
-    context: ImageContext, request: ImageRequest, arms: Sequence[Arm]
-) -> Iterator[tuple[str, Mapping[str, np.ndarray]]]:
-    """Tensors by variant, of those models whose weights the request keeps."""
-    if request.train is not None:
-        yield DENSE, fitted(context)
-    for arm in arms:
-        for shard in arm.shards():
-            if request.keep_weights == "all" or (
-                request.keep_weights == "first" and shard.trial == 0
-            ):
-                yield arm.id_of(shard), within(context.fetch_arrays(shard)[0], "weights/")
-
-
 ABOUT = {Underrepresent.name: ("classes", CAT_AND_DOG), Artefact.name: ("cls", CAT_AND_DOG[1:])}
 """By change: the setting that names classes, and the places of those it means where none is named.
 """
@@ -334,14 +322,7 @@ def affected_table(classes: tuple[str, ...], arms: Mapping[str, MeasuredArm]) ->
             "n_trials": len(mine.numbers),
         }
         change = difference(mine, dense) if name != "dense" else None
-        ends = (
-            [np.nan] * 4
-            if change is None
-            else [change.value[0], change.low[0], change.high[0], change.p[0]]
-        )
-        rows.append(
-            {**row, **dict(zip(("delta", "delta_low", "delta_high", "delta_p"), ends, strict=True))}
-        )
+        rows.append({**row, **ends_of(change, "delta")})
     return pd.DataFrame(rows)
 
 

@@ -16,7 +16,7 @@ from torch.nn import functional
 from engine.models.load_image_classifier import Classifier
 from engine.models.vision.resnets import NarrowResNet
 from engine.surgery.filters.graph import FilterGraph, filter_graph
-from engine.tracks.fair_training.methods.base import (
+from engine.tracks.fair_training.methods import (
     ACCURACY,
     FairJob,
     FairMethod,

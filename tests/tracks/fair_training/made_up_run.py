@@ -10,7 +10,6 @@ statistics. Deterministic.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,19 +17,29 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.classifiers.groups import Arm, arm_difference
-from engine.classifiers.tables import differences_table, over_repeats, variant_row, weights_table
+from engine.classifiers.tables import (
+    UNCUT,
+    differences_table,
+    over_cuts,
+    variant_row,
+    weights_table,
+)
 from engine.core.types import FilterMask, rng
-from engine.stats.pareto import front
-from engine.store.runs import Run, Store, where
-from engine.tracks.fair_training.methods.base import fair_method
-from engine.tracks.fair_training.request import FairRequest
+from engine.store.runs import Run, Store
+from engine.tracks.fair_training.context import FairShard
+from engine.tracks.fair_training.methods import fair_method
+from engine.tracks.fair_training.request import SPARSITY, FairArm, FairRequest, arms_of
+from engine.tracks.fair_training.tables import (
+    _differences,
+    _lost,
+    hypervolume_table,
+    tradeoff_table,
+)
 from tests.builders import hash_of, options_of, shared
 from tests.classifiers.made_up_images import (
     FLOPS,
     WIDTHS,
     ImageWorld,
-    MadeArm,
     asked,
     cost_row,
     draw_image_world,
@@ -106,33 +115,21 @@ def _computed(
 ) -> tuple[ImageWorld, Any, dict[str, pd.DataFrame]]:
     """World, notes and tables of the run with these options."""
     world = draw_image_world(dict(options))
-    places = [
-        (method, sparsity, _strength(method), "sparsity")
-        for method in world.options["methods"]
-        for sparsity in ((0.0,) if UNITS[method] == "none" else world.options["sparsities"])
-    ]
-    if world.options["tradeoff"]:
-        places += [
-            (method, 0.7, strength, "tradeoff")
-            for method in ("bifp-str", "pf", "fp")
-            if method in world.options["methods"]
-            for strength in STRENGTHS
-        ]
-    arms = [MadeArm(variant_id(*place), place, world.options["seeds"]) for place in places]
-    dense = _answers(world, ("dense", 0.0, 0.0, "dense", 0))
+    request = _request(world)
+    arms = arms_of(request)
+    dense = _answers(world, FairShard("", "dense"))
     layers = {
-        name: _widths(*model)
+        arm.id_of(shard): _widths(shard)
         for arm in arms
-        for name, model in arm.models()
-        if UNITS[arm.place[0]] != "none"
+        for shard in arm.shards()
+        if arm.units != "none"
     }
     tables, measured, notes = measured_tables(
-        world, arms, dense, lambda model: _answers(world, model), layers
+        world, arms, dense, lambda shard: _answers(world, shard), layers
     )
-    lost = _degradation(tables["groups"])
-    tables["results"] = pd.concat([tables["results"], lost], ignore_index=True)
     curves = _curves(arms)
     tables |= {
+        "results": pd.concat([tables["results"], *_lost(measured)], ignore_index=True),
         "variants": _variants(arms),
         "arm_differences": differences_table(_differences(measured), "method", "base", "sparsity"),
         "curves": curves,
@@ -140,32 +137,22 @@ def _computed(
         "costs": _costs(arms),
     }
     if world.options["tradeoff"]:
-        tables |= _tradeoff(world, tables["results"])
+        tables["tradeoff"] = tradeoff_table(request, arms, measured)
+        tables["hypervolume"] = hypervolume_table(request, arms, measured, world.images)
     if world.options["surface"]:
         tables |= _surface()
     if world.options["weights"]:
         tables["weights"] = weights_table(
             (arm.id_of(arm.shards()[0]), {"conv1.weight": np.float32([1, 0, 2])})
             for arm in arms
-            if arm.place[3] == "sparsity"
+            if arm.role == SPARSITY
         )
     return world, notes, tables
 
 
-def variant_id(method: str, sparsity: float, strength: float, role: str = "sparsity") -> str:
-    usual = f"{method}-{100 * sparsity:g}%"
-    return (
-        usual if role == "sparsity" or strength == _strength(method) else f"{usual}-l{strength:g}"
-    )
-
-
-def _strength(method: str) -> float:
-    return float(fair_method(method).fair)
-
-
-def _answers(world: ImageWorld, model: tuple[Any, ...]) -> np.ndarray:
+def _answers(world: ImageWorld, shard: FairShard) -> np.ndarray:
     """Probabilities (images, 2) of one model."""
-    method, sparsity, strength, _, seed = model
+    method, sparsity, strength, seed = shard.own
     labels = world.images["label"].to_numpy()
     male = (world.images[world.axes[0]] == "male").to_numpy()
     draw = rng("synthetic fair answers", world.options["stream"], method, sparsity, strength, seed)
@@ -184,59 +171,6 @@ def _answers(world: ImageWorld, model: tuple[Any, ...]) -> np.ndarray:
     return np.stack([1 - one, one], axis=1)
 
 
-def _degradation(groups: pd.DataFrame) -> pd.DataFrame:
-    """Largest minus smallest loss of accuracy over the groups; a stand-in for the engine's own
-    statistics."""
-    rows = groups[
-        (groups["metric"] == "accuracy")
-        & (groups["verdict"] == "")
-        & (groups["variant"] != "dense")
-    ]
-    found = []
-    for (variant, axis), part in rows.groupby(["variant", "axis"], sort=False):
-        value = float(part["delta"].max() - part["delta"].min()) if len(part) > 1 else np.nan
-        wide = 0.02 + 0.2 * value
-        found.append(
-            {
-                "variant": variant,
-                "split": "test",
-                "axis": axis,
-                "metric": "degradation_gap",
-                "value": value,
-                "low": max(0.0, value - wide),
-                "high": value + wide,
-                "n": int(part["n"].sum()),
-                "null_mean": 0.015,
-                "null_low": 0.001,
-                "null_high": 0.035,
-                "null_p": np.nan,
-                "delta": np.nan,
-                "delta_low": np.nan,
-                "delta_high": np.nan,
-                "delta_p": np.nan,
-                "group": "",
-                "verdict": "",
-            }
-        )
-    return pd.DataFrame(found)
-
-
-def _differences(measured: dict[MadeArm, Arm]) -> Iterator[pd.DataFrame]:
-    """Every method minus BiFP at the same sparsity."""
-    usual = {arm.place[:2]: mine for arm, mine in measured.items() if arm.place[3] == "sparsity"}
-    for (method, sparsity), mine in usual.items():
-        bases = ("bifp-str", *(("bifp-uns",) if UNITS[method] == "weights" else ()))
-        for base in bases:
-            if method == base or (base, sparsity) not in usual:
-                continue
-            table = where(arm_difference(mine, usual[base, sparsity]), group="").assign(
-                method=method, base=base, sparsity=sparsity, n_trials=len(mine.trials.numbers)
-            )
-            gaps = table[table["metric"] == "accuracy_gap"]
-            yield table[table["metric"].isin(("accuracy", "accuracy_gap"))]
-            yield gaps.assign(metric="degradation_gap")
-
-
 def _mask(method: str, sparsity: float, seed: int) -> FilterMask:
     draw = rng("synthetic fair filters", method, seed)
     keep = []
@@ -247,13 +181,9 @@ def _mask(method: str, sparsity: float, seed: int) -> FilterMask:
     return FilterMask.from_keep(WIDTHS, np.concatenate(keep))
 
 
-def _variants(arms: list[MadeArm]) -> pd.DataFrame:
+def _variants(arms: list[FairArm]) -> pd.DataFrame:
     usual = {
-        "met": True,
-        "cut": "{}",
-        "history": "[]",
-        "mask_digest": "",
-        "max_logit_difference": 0.0,
+        **UNCUT,
         "units": "none",
         "strength": 0.0,
         "parameters_cut": 0.0,
@@ -262,22 +192,22 @@ def _variants(arms: list[MadeArm]) -> pd.DataFrame:
     }
     rows = [variant_row("dense", "dense", {"base": "", "role": "dense"}, **usual)]
     for arm in arms:
-        method, sparsity, strength, role = arm.place
+        method, sparsity, role = arm.method, arm.sparsity, arm.role
         first = {"base": method, "role": role}
-        same = {**usual, "sparsity": sparsity, "units": UNITS[method], "strength": strength}
+        same = {**usual, "sparsity": sparsity, "units": arm.units, "strength": arm.strength}
         seeds = []
-        for name, model in arm.models():
-            own = {**same, **_cut(method, sparsity, model[-1])}
-            own |= {"seed": model[-1], "pooled": arm.name, "chosen": False}
-            seeds.append(variant_row(name, method, first, **own))
-        more = over_repeats(seeds, "realised", "parameters_cut", "speedup", "flops", "n_cut")
-        more |= {"n_cut": round(more["n_cut"]), "history": "", "chosen": role == "sparsity"}
-        rows += [variant_row(arm.name, method, first, **{**same, **more}), *seeds]
+        for shard in arm.shards():
+            own = {**same, **_cut(shard), "seed": shard.seed, "pooled": arm.pooled}
+            seeds.append(variant_row(arm.id_of(shard), method, first, **own, chosen=False))
+        more = over_cuts(seeds, "realised", "parameters_cut", "speedup", "flops")
+        more |= {"chosen": role == "sparsity"}
+        rows += [variant_row(arm.pooled, method, first, **{**same, **more}), *seeds]
     return pd.DataFrame(rows)
 
 
-def _cut(method: str, sparsity: float, seed: int) -> dict[str, Any]:
+def _cut(shard: FairShard) -> dict[str, Any]:
     """What one seed's model lacks."""
+    method, sparsity, seed = shard.method, shard.sparsity, shard.seed
     if UNITS[method] == "none":
         return {}
     if UNITS[method] == "weights":
@@ -304,7 +234,7 @@ def _cut(method: str, sparsity: float, seed: int) -> dict[str, Any]:
     }
 
 
-def _curves(arms: list[MadeArm]) -> pd.DataFrame:
+def _curves(arms: list[FairArm]) -> pd.DataFrame:
     steps = np.arange(10, ITERATIONS + 1, 10)
     phases = {
         "bifp-str": ("both",),
@@ -314,10 +244,10 @@ def _curves(arms: list[MadeArm]) -> pd.DataFrame:
     }
     parts = []
     for arm in arms:
-        method, sparsity, strength, _ = arm.place
+        method, sparsity, strength = arm.method, arm.sparsity, arm.strength
         costs, harms = PAYS[method]
-        for name, model in arm.models():
-            draw = rng("synthetic fair curve", *model)
+        for shard in arm.shards():
+            draw = rng("synthetic fair curve", method, sparsity, strength, arm.role, shard.seed)
             names = phases.get(method, ("plain",))
             phase = [
                 names[min(len(names) - 1, step * len(names) // (ITERATIONS + 1))] for step in steps
@@ -339,7 +269,7 @@ def _curves(arms: list[MadeArm]) -> pd.DataFrame:
             parts.append(
                 pd.DataFrame(
                     {
-                        "variant": name,
+                        "variant": arm.id_of(shard),
                         "phase": phase,
                         "step": steps,
                         "loss": (
@@ -366,7 +296,7 @@ def _curves(arms: list[MadeArm]) -> pd.DataFrame:
 TARGETS = {"gap": 0.132, "accuracy": 0.80}
 
 
-def _reached(arms: list[MadeArm], curves: pd.DataFrame) -> pd.DataFrame:
+def _reached(arms: list[FairArm], curves: pd.DataFrame) -> pd.DataFrame:
     looks = curves.dropna(subset=["gap"])
     spent = {
         "iterations": "step",
@@ -376,18 +306,18 @@ def _reached(arms: list[MadeArm], curves: pd.DataFrame) -> pd.DataFrame:
     }
     rows = []
     for arm in arms:
-        method, sparsity, strength, _ = arm.place
-        for name, model in arm.models():
+        for shard in arm.shards():
+            name = arm.id_of(shard)
             mine = looks[looks["variant"] == name]
             met = mine[(mine["gap"] <= TARGETS["gap"]) & (mine["accuracy"] >= TARGETS["accuracy"])]
             last = mine.iloc[-1]
             rows.append(
                 {
                     "variant": name,
-                    "method": method,
-                    "sparsity": sparsity,
-                    "strength": strength,
-                    "seed": model[-1],
+                    "method": arm.method,
+                    "sparsity": arm.sparsity,
+                    "strength": arm.strength,
+                    "seed": shard.seed,
                     "gap_target": TARGETS["gap"],
                     "accuracy_target": TARGETS["accuracy"],
                     "reached": len(met) > 0,
@@ -401,60 +331,6 @@ def _reached(arms: list[MadeArm], curves: pd.DataFrame) -> pd.DataFrame:
                 | {f"total_{key}": float(last[column]) for key, column in spent.items()}
             )
     return pd.DataFrame(rows)
-
-
-def _tradeoff(world: ImageWorld, results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    rows = []
-    found = results.set_index(["variant", "axis", "metric"])
-    for method in ("bifp-str", "pf", "fp"):
-        if method not in world.options["methods"]:
-            continue
-        for strength in STRENGTHS:
-            name = variant_id(method, 0.7, strength, "tradeoff")
-            for axis in world.axes:
-                row = {
-                    "method": method,
-                    "strength": strength,
-                    "sparsity": 0.7,
-                    "axis": axis,
-                    "n_trials": world.options["seeds"],
-                }
-                for key, metric in (
-                    ("accuracy", "accuracy"),
-                    ("gap", "accuracy_gap"),
-                    ("degradation", "degradation_gap"),
-                ):
-                    place = (name, "" if key == "accuracy" else axis, metric)
-                    one = found.loc[place] if place in found.index else None
-                    row |= {
-                        f"{key}{end}": np.nan if one is None else float(one[column])
-                        for end, column in (("", "value"), ("_low", "low"), ("_high", "high"))
-                    }
-                rows.append(row)
-    table = pd.DataFrame(rows)
-    best = [front(-part["accuracy"], part["gap"]) for _, part in table.groupby("axis", sort=False)]
-    places = [index for _, part in table.groupby("axis", sort=False) for index in part.index]
-    table["on_front"] = pd.Series(np.concatenate(best), index=places).astype(bool)
-    volumes = []
-    for (method, axis), part in table.groupby(["method", "axis"], sort=False):
-        value = float(((part["accuracy"] - 0.5).clip(0) * (0.5 - part["gap"]).clip(0)).max())
-        volumes.append(
-            {
-                "method": method,
-                "axis": axis,
-                "value": value,
-                "low": value - 0.02,
-                "high": value + 0.02,
-                "n_trials": world.options["seeds"],
-                "reference_accuracy": 0.5,
-                "reference_gap": 0.5,
-                "base": "" if method == "bifp-str" else "bifp-str",
-                "difference": -0.01,
-                "difference_low": -0.02,
-                "difference_high": 0.0,
-            }
-        )
-    return {"tradeoff": table, "hypervolume": pd.DataFrame(volumes)}
 
 
 def _surface() -> dict[str, pd.DataFrame]:
@@ -505,23 +381,21 @@ def _surface() -> dict[str, pd.DataFrame]:
     }
 
 
-def _widths(
-    method: str, sparsity: float, strength: float, role: str, seed: int
-) -> list[tuple[str, int, int]]:
+def _widths(shard: FairShard) -> list[tuple[str, int, int]]:
     """(group, filters or weights, how many stay) of every layer."""
-    if UNITS[method] == "filters":
-        return list(widths_after(_mask(method, sparsity, seed)))
+    if UNITS[shard.method] == "filters":
+        return list(widths_after(_mask(shard.method, shard.sparsity, shard.seed)))
     return [
-        (group, weights, round(weights * (1 - sparsity) * (1.2 - 0.08 * place)))
+        (group, weights, round(weights * (1 - shard.sparsity) * (1.2 - 0.08 * place)))
         for place, ((group, _), weights) in enumerate(zip(WIDTHS, WEIGHTS, strict=True))
     ]
 
 
-def _costs(arms: list[MadeArm]) -> pd.DataFrame:
+def _costs(arms: list[FairArm]) -> pd.DataFrame:
     rows = []
     for name, method, sparsity in [
         ("dense", "dense", 0.0),
-        *((arm.name, *arm.place[:2]) for arm in arms),
+        *((arm.pooled, arm.method, arm.sparsity) for arm in arms),
     ]:
         whole = method == "dense" or UNITS[method] != "filters"
         theory = 1.0 if whole else 1 / (1 - 0.9 * sparsity)
@@ -531,9 +405,10 @@ def _costs(arms: list[MadeArm]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _meta(world: ImageWorld, groups: pd.DataFrame, notes: tuple[str, ...]) -> dict[str, Any]:
+def _request(world: ImageWorld) -> FairRequest:
     options = world.options
-    request = FairRequest(
+    swept = [name for name in ("bifp-str", "pf", "fp") if name in options["methods"]]
+    return FairRequest(
         **asked(world),
         methods=options["methods"],
         sparsities=options["sparsities"],
@@ -542,13 +417,16 @@ def _meta(world: ImageWorld, groups: pd.DataFrame, notes: tuple[str, ...]) -> di
         seeds=options["seeds"],
         equal="FLOPs",
         tradeoff_strengths=STRENGTHS if options["tradeoff"] else (),
-        tradeoff_methods=("bifp-str", "pf", "fp"),
+        tradeoff_methods=tuple(swept),
         surface=options["surface"],
         within=0.02,
     )
+
+
+def _meta(world: ImageWorld, groups: pd.DataFrame, notes: tuple[str, ...]) -> dict[str, Any]:
     male = float((world.images[world.axes[0]] == "male").mean())
     data = {
         "fair_axis": world.axes[0],
         "group_shares": {"male": male, "non-male": 1 - male},
     }
-    return made_up_meta(world, groups, notes, request, {}, data, targets=TARGETS)
+    return made_up_meta(world, groups, notes, _request(world), {}, data, targets=TARGETS)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from engine.classifiers.groups import RESULTS, GroupMeasure
-from engine.tracks.fair_training.tradeoff import METRIC, degradation_gaps, degradation_trials
+from engine.tracks.fair_training.tables import METRIC, degradation_gaps, degradation_trials
 
 
 def images_of(labels, **columns) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import torch
 from scipy.optimize import minimize
 from torch import tensor
 
-from engine.tracks.fair_training.training.masked import (
+from engine.tracks.fair_training.masked import (
     BLOCK,
     CLOSE,
     FADES,

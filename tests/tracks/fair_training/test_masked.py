@@ -11,14 +11,14 @@ import torch
 
 from engine.models.vision import architectures
 from engine.surgery.filters.graph import COUNTED, cut_filters, filter_graph, gated
-from engine.tracks.fair_training.training.masked import (
+from engine.tracks.fair_training.masked import (
     SAMPLE,
     best,
     kept_of,
     masked_filters_of,
     masked_weights_of,
 )
-from engine.tracks.fair_training.training.trainer import ALMOST
+from engine.tracks.fair_training.trainer import ALMOST
 from tests.classifiers.worlds import (
     SMALL,
     Tied,

@@ -14,8 +14,13 @@ import torch
 from engine.core.types import rng
 from engine.surgery.filters.graph import cut_filters, filter_graph, places_of, with_weights
 from engine.surgery.ranking import shares_within
-from engine.tracks.fair_training.methods import bifp as _shared
-from engine.tracks.fair_training.methods.base import (
+from engine.tracks.fair_training.masked import (
+    best,
+    kept_of,
+    masked_filters_of,
+    masked_weights_of,
+)
+from engine.tracks.fair_training.methods import (
     FILTERS,
     FLOPS,
     NONE,
@@ -24,6 +29,7 @@ from engine.tracks.fair_training.methods.base import (
     fair_method,
     fair_methods,
 )
+from engine.tracks.fair_training.methods import bifp as _shared
 from engine.tracks.fair_training.methods.bifp import (
     by_chance,
     geometric_median,
@@ -31,14 +37,8 @@ from engine.tracks.fair_training.methods.bifp import (
     sensitivity,
     trainer_of,
 )
-from engine.tracks.fair_training.methods.lottery import _rounds
-from engine.tracks.fair_training.training.masked import (
-    best,
-    kept_of,
-    masked_filters_of,
-    masked_weights_of,
-)
-from engine.tracks.fair_training.training.trainer import Trainer
+from engine.tracks.fair_training.methods.stages import _rounds
+from engine.tracks.fair_training.trainer import Trainer
 from tests.classifiers.worlds import TwoConvs, tiny
 from tests.tracks.fair_training.jobs import (
     ITERATIONS,

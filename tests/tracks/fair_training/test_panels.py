@@ -19,7 +19,7 @@ from engine.report.verdict import verdict
 from engine.store.runs import Run
 from engine.surgery.record import read_filter_mask
 from engine.tracks.fair_training import words as own
-from engine.tracks.fair_training.methods.base import fair_methods
+from engine.tracks.fair_training.methods import fair_methods
 from engine.tracks.fair_training.panels import curve, differences, effort, training_curves
 from engine.tracks.fair_training.panels import curve as fair_lookup
 from engine.tracks.fair_training.panels import curve as saved

@@ -15,6 +15,7 @@ from torch.optim.swa_utils import update_bn
 
 from engine.core.errors import MaskError, RequestError
 from engine.tracks.fair_training.context import FairShard, Look
+from engine.tracks.fair_training.masked import masked_weights_of
 from engine.tracks.fair_training.measurements.trained import (
     SIDE,
     Plane,
@@ -24,7 +25,7 @@ from engine.tracks.fair_training.measurements.trained import (
     trained_shard,
     zeros_of,
 )
-from engine.tracks.fair_training.methods.base import NONE, WEIGHTS, fair_method
+from engine.tracks.fair_training.methods import NONE, WEIGHTS, fair_method
 from engine.tracks.fair_training.run import (
     _degenerate,
     _effort,
@@ -36,7 +37,6 @@ from engine.tracks.fair_training.run import (
     targets_of,
 )
 from engine.tracks.fair_training.tables import cut_said, first_reached, met_at, weight_layers
-from engine.tracks.fair_training.training.masked import masked_weights_of
 from tests.classifiers.worlds import lively
 from tests.tracks.fair_training.worlds import fair_context, fair_request
 

@@ -11,8 +11,7 @@ import pytest
 from engine.audit.jobs import job_id_of
 from engine.data.images.load import load_images
 from engine.tracks.fair_training.context import looked_rows, tuned_rows
-from engine.tracks.fair_training.methods import bifp, stages
-from engine.tracks.fair_training.methods.base import fair_methods
+from engine.tracks.fair_training.methods import bifp, fair_methods, stages
 from engine.tracks.fair_training.request import FairPlan, FairRequest, validate_fair
 from tests.builders import refused
 from tests.tracks.fair_training.worlds import fair_request

@@ -13,7 +13,7 @@ from engine.audit.jobs import job_id_of, live_points, run_job
 from engine.audit.verification import verify_run
 from engine.resident.asks import answer_here
 from engine.store.runs import Run, Store, where
-from engine.tracks.fair_training.arms import arms_of, compared
+from engine.tracks.fair_training.request import arms_of, compared
 from engine.tracks.fair_training.run import run_fair_audit
 from tests.audit.run_checks import value_of
 from tests.classifiers.whole_runs import (
@@ -357,7 +357,7 @@ def test_live_points_are_the_curves(run, store):
 
 def test_finished_trainings_serve_another_request(run, store, monkeypatch):
     """One method and one sparsity: nothing is trained again."""
-    monkeypatch.setattr("engine.tracks.fair_training.training.trainer.Trainer.run", None)
+    monkeypatch.setattr("engine.tracks.fair_training.trainer.Trainer.run", None)
     less = run_fair_audit(
         replace(
             REQUEST,

@@ -16,16 +16,16 @@ from engine.core.errors import Cancelled, PruneAuditError
 from engine.core.types import key_of
 from engine.models.vision import architectures
 from engine.surgery.filters.graph import cut_filters, filter_graph
-from engine.tracks.fair_training.methods.base import LOOKS, PHASE_POINT, Trained, fair_method
-from engine.tracks.fair_training.training import trainer as module
-from engine.tracks.fair_training.training.masked import (
+from engine.tracks.fair_training import trainer as module
+from engine.tracks.fair_training.masked import (
     MaskOptimizer,
     best,
     masked_filters_of,
     masked_weights_of,
     unmasked,
 )
-from engine.tracks.fair_training.training.trainer import MaskLearning, Trainer
+from engine.tracks.fair_training.methods import LOOKS, PHASE_POINT, Trained, fair_method
+from engine.tracks.fair_training.trainer import MaskLearning, Trainer
 from engine.training.losses import Targets
 from tests.classifiers.worlds import TwoConvs, lively, stop_after, tiny
 from tests.tracks.fair_training.jobs import (
@@ -253,7 +253,7 @@ class Clock:
 
 def test_looking_changes_nothing_and_costs_no_seconds(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr("engine.tracks.fair_training.training.trainer.time", clock)
+    monkeypatch.setattr("engine.tracks.fair_training.trainer.time", clock)
 
     def slow(model):
         clock.now += 1000.0

@@ -50,7 +50,7 @@ def fair_context(request: FairRequest | None = None, **more: Any) -> FairContext
 
 def cluster_world(folder: Path) -> tuple[Any, list[Any]]:
     """A new context that keeps its measurements in memory, and some of its shards."""
-    from engine.tracks.fair_training.arms import arms_of
+    from engine.tracks.fair_training.request import arms_of
     from engine.tracks.fair_training.run import context_of, phases_of
 
     request = fair_request(seeds=1, methods=("bifp-str", "snip"))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.classifiers.tables import over_repeats, variant_row
+from engine.classifiers.tables import UNCUT, over_cuts, variant_row
 from engine.core.types import FilterMask, rng
 from tests.classifiers.made_up_images import FLOPS, WIDTHS, ImageWorld, MadeArm
 
@@ -66,28 +66,18 @@ def pick(arm: str, speedup: float, trial: int) -> tuple[FilterMask, np.ndarray]:
 def variant_rows(arms: list[MadeArm]) -> pd.DataFrame:
     """The dense model, every pooled variant, every trial."""
     first = {"base": "", "loss": "", "speedup": 1.0, "achieved": 1.0, "flops": FLOPS}
-    rows = [variant_row("dense", "dense", first, **USUAL)]
+    rows = [variant_row("dense", "dense", first, **UNCUT)]
     for arm in arms:
         method, speedup = arm.place
         base, _, loss = method.partition("+")
         first = {"base": base, "loss": loss or "plain", "speedup": speedup}
         trials = [
-            variant_row(name, method, first, **{**USUAL, **_trial(*model), "pooled": arm.name})
+            variant_row(name, method, first, **{**UNCUT, **_trial(*model), "pooled": arm.name})
             for name, model in arm.models()
         ]
-        more = over_repeats(trials, "achieved", "flops", "sparsity", "realised", "n_cut")
-        more |= {"n_cut": round(more["n_cut"]), "history": ""}
-        rows += [variant_row(arm.name, method, first, **{**USUAL, **more}), *trials]
+        more = over_cuts(trials, "achieved", "flops", "sparsity", "realised")
+        rows += [variant_row(arm.name, method, first, **{**UNCUT, **more}), *trials]
     return pd.DataFrame(rows)
-
-
-USUAL = {
-    "met": True,
-    "cut": "{}",
-    "history": "[]",
-    "mask_digest": "",
-    "max_logit_difference": 0.0,
-}
 
 
 def _trial(arm: str, speedup: float, trial: int) -> dict[str, Any]:

@@ -7,8 +7,8 @@ import pytest
 
 from engine.audit.experiments import ExperimentAsk
 from engine.audit.fields import setting_faults
-from engine.tracks.image_classifiers.experiments._base import PAPER
-from engine.tracks.image_classifiers.methods.base import filter_methods
+from engine.tracks.image_classifiers.experiments.paper import PAPER
+from engine.tracks.image_classifiers.methods import filter_methods
 from engine.tracks.image_classifiers.request import ImageRequest
 from tests.builders import changed
 from tests.experiment_checks import QUICK, check_reading, of_paper

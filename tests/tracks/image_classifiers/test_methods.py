@@ -10,7 +10,7 @@ import torch
 
 from engine.surgery.filters.graph import filter_graph
 from engine.surgery.ranking import shares_within
-from engine.tracks.image_classifiers.methods.base import FilterJob, filter_method, filter_methods
+from engine.tracks.image_classifiers.methods import FilterJob, filter_method, filter_methods
 from tests.classifiers.worlds import (
     SMALL,
     Tied,

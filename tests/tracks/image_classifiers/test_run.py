@@ -16,14 +16,12 @@ from engine.classifiers.images.context import ImageContext, ImageShard
 from engine.core.types import FilterMask, Hooks
 from engine.models.load_image_classifier import fresh_classifier
 from engine.report.contents import default_choice
-from engine.store.runs import Run, unpack, where
-from engine.surgery.filters.graph import filter_graph, replayed, with_weights
-from engine.tracks.image_classifiers.experiments._base import after_pruning
+from engine.store.runs import Run, where
+from engine.tracks.image_classifiers.experiments.paper import after_pruning
 from engine.tracks.image_classifiers.measurements import image_measurements
 from engine.tracks.image_classifiers.panels.pw import affected
 from engine.tracks.image_classifiers.request import validate_images
 from engine.tracks.image_classifiers.run import DIFFERENCES, run_image_audit
-from engine.training.fit import probabilities
 from tests.audit.run_checks import value_of
 from tests.classifiers.whole_runs import (
     COLUMNS,
@@ -142,16 +140,6 @@ def test_numbers_follow_from_the_stored_answers(run):
         assert value_of(groups, name, "accuracy", "class", "3") == pytest.approx(recall)
 
 
-def test_changes_are_against_the_dense_model(run):
-    results = run.table("results")
-    dense = results[results["variant"] == "dense"].set_index(["axis", "metric"])["value"]
-    assert results[results["variant"] == "dense"]["delta"].isna().all()
-    for row in results[
-        (results["variant"] != "dense") & results["metric"].isin(["auc", "auc_gap"])
-    ].itertuples():
-        assert row.delta == pytest.approx(row.value - dense[row.axis, row.metric])
-
-
 def test_differences_between_arms_are_differences_of_pooled_values(run):
     results, groups, table = run.table("results"), run.table("groups"), run.table("arm_differences")
     assert set(zip(table["base"], table["loss"], strict=True)) == {
@@ -182,29 +170,6 @@ def test_plain_and_pw_arms_of_random_share_masks_and_differ_in_weights(run):
     assert rows["mask_digest"].nunique() == 2 * 2 * 2  # random and taylor, two speedups, two trials
     answers = run.table("predictions").set_index("variant").filter(like="p_")
     assert not np.array_equal(answers.loc["random-2x#0"], answers.loc["random+pw-2x#0"])
-
-
-def test_a_stored_model_gives_its_stored_answers(run):
-    """From run.json and three tables to the cut and retrained model, as an export does."""
-    plan = validate_images(REQUEST)
-    row = models_of(run).loc["taylor+labels@retrain-4x#0"]
-    widths = tuple((name, width) for name, width in run.meta["model"]["layers"])
-    mask = FilterMask(
-        widths, tuple((group, tuple(cut)) for group, cut in json.loads(row["cut"]).items())
-    )
-    base = fresh_classifier(SMALL, plan.images.classes, 16, seed=0, device="cpu")
-    weights = run.table("weights")
-    small = with_weights(
-        replayed(base, json.loads(row["history"]), mask),
-        unpack(weights[weights["variant"] == row.name])[0],
-    )
-    assert filter_graph(small).flops() == row["flops"]
-    rows = np.flatnonzero((plan.images.table["split"] == "test").to_numpy())
-    again = probabilities(small.model, rows, plan.images.read, small.prepared).numpy()
-    answers = run.table("predictions")
-    answers = answers[answers["variant"] == row.name]
-    assert answers["image_id"].tolist() == plan.images.table["image_id"].iloc[rows].tolist()
-    assert np.allclose(answers.filter(like="p_"), again, atol=1e-6)
 
 
 def test_costs_are_counted_on_the_cut_model(run):
@@ -278,62 +243,40 @@ SHARDS = [
 ]
 
 
+EACH = {
+    **{shard.kind: shard for shard in SHARDS},
+    **{name: ImageShard("chosen", name, "plain", 2.0) for name in ("autobot", "random")},
+    **{loss: ImageShard("trial", "random", loss, 2.0) for loss in ("plain", "pw", "labels")},
+}
+OF_TAYLOR = ("chosen", "trial")
+
+
 @pytest.mark.parametrize(
-    "change",
+    ("change", "others"),
     [
-        {"train": {"epochs": 1}},
-        {"first_seed": 3},
-        {"max_images": 200},
-        {"changes": ({"name": "underrepresent"},)},
-        {"mirror": True},
+        # else answers of a model that was fitted in another way would be taken for this one's
+        *(
+            (one, tuple(EACH))
+            for one in (
+                {"train": {"epochs": 1}},
+                {"first_seed": 3},
+                {"max_images": 200},
+                {"changes": ({"name": "underrepresent"},)},
+                {"mirror": True},
+            )
+        ),
+        ({"speedups": (2.0, 3.0, 4.0)}, OF_TAYLOR),  # a descent depends on all of them
+        ({"method_settings": {"taylor": {"every": 2}}}, OF_TAYLOR),
+        # a default said aloud is the default
+        ({"method_settings": {**REQUEST.method_settings, "autobot": {"beta": 2.7}}}, ()),
+        ({"pw": {"random": {"theta": 0.9}}}, ("pw",)),  # where weights are, and nowhere else
     ],
     ids=str,
 )
-def test_all_measurements_depend_on_what_the_dense_model_was_fitted_with(change):
-    """Else answers of a model that was fitted in another way would be found in the store and taken
-    for this one's."""
+def test_a_measurement_is_another_one_where_its_request_says_so(change, others):
     one, other = context_of(REQUEST), context_of(replace(REQUEST, **change))
-    same = [shard.kind for shard in SHARDS if one.key(shard) == other.key(shard)]
-    assert same == []
-
-
-def test_a_mask_of_taylor_depends_on_which_speedups_there_are_and_the_others_do_not():
-    one, other = context_of(REQUEST), context_of(replace(REQUEST, speedups=(2.0, 3.0, 4.0)))
-    for method, depends in (
-        ("taylor", True),
-        ("autobot", False),
-        ("random", False),
-        ("magnitude", False),
-    ):
-        shard = ImageShard("chosen", method, "plain", 2.0)
-        assert (one.key(shard) != other.key(shard)) == depends, method
-
-
-def test_settings_of_one_method_do_not_touch_another():
-    one = context_of(REQUEST)
-    other = context_of(
-        replace(REQUEST, method_settings={"taylor": {"every": 2}}, retrain=REQUEST.retrain)
-    )
-    assert one.key(ImageShard("trial", "random", "pw", 2.0)) == other.key(
-        ImageShard("trial", "random", "pw", 2.0)
-    )
-    assert one.key(SHARDS[-1]) != other.key(SHARDS[-1])
-    defaults = context_of(replace(REQUEST, method_settings={"autobot": {"beta": 2.7}}))
-    shard = ImageShard("chosen", "autobot", "plain", 2.0)
-    assert one.key(shard) == defaults.key(shard)  # a default said aloud is the default
-
-
-def test_theta_and_gamma_matter_where_the_loss_is_on_only():
-    one, other = context_of(REQUEST), context_of(replace(REQUEST, pw={"random": {"theta": 0.9}}))
-    assert one.key(ImageShard("trial", "random", "plain", 2.0)) == other.key(
-        ImageShard("trial", "random", "plain", 2.0)
-    )
-    assert one.key(ImageShard("trial", "random", "pw", 2.0)) != other.key(
-        ImageShard("trial", "random", "pw", 2.0)
-    )
-    assert one.key(ImageShard("trial", "random", "labels", 2.0)) == other.key(
-        ImageShard("trial", "random", "labels", 2.0)
-    )
+    found = [name for name, shard in EACH.items() if one.key(shard) != other.key(shard)]
+    assert tuple(found) == others
 
 
 def test_loss_shares_are_recorded_where_images_are_looked_at(store):

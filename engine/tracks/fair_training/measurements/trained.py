@@ -30,7 +30,8 @@ from engine.models.load_image_classifier import Classifier
 from engine.store.runs import curve_arrays, pack, within
 from engine.surgery.filters.graph import COUNTED, cut_filters, filter_graph, gated, with_weights
 from engine.tracks.fair_training.context import CORNERS, FairContext, FairShard, Look
-from engine.tracks.fair_training.methods.base import (
+from engine.tracks.fair_training.masked import Masked, masked_filters_of
+from engine.tracks.fair_training.methods import (
     ACCURACY,
     FILTERS,
     RECIPE,
@@ -40,8 +41,7 @@ from engine.tracks.fair_training.methods.base import (
     Trained,
     fair_method,
 )
-from engine.tracks.fair_training.training.masked import Masked, masked_filters_of
-from engine.tracks.fair_training.training.trainer import STATE
+from engine.tracks.fair_training.trainer import STATE
 from engine.training.fit import Batches, probabilities
 from engine.training.losses import Targets
 
@@ -261,10 +261,8 @@ class TrainedModel(Measurement):
         wanted = (
             context.settings.sparsities[method.name] if method.one_descent else (first.sparsity,)
         )
-        whole = FairShard(
-            "trained", first.method, max(wanted), first.strength, first.seed, first.draw
-        )
-        job = job_of(context, method, first, tuple(sorted(wanted)), context.key(whole))
+        key = context.key(replace(first, sparsity=max(wanted)))
+        job = job_of(context, method, first, tuple(sorted(wanted)), key)
         found = {one.sparsity: one for one in method.train(job)}
         return [self._packed(context, shard, found[shard.sparsity]) for shard in shards]
 

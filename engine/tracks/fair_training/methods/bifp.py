@@ -15,7 +15,7 @@ import numpy as np
 
 from engine.core.types import Setting, rng
 from engine.surgery.ranking import median_ranks
-from engine.tracks.fair_training.methods.base import (
+from engine.tracks.fair_training.methods import (
     FILTERS,
     FLOPS,
     NONE,
@@ -26,7 +26,7 @@ from engine.tracks.fair_training.methods.base import (
 )
 
 if TYPE_CHECKING:
-    from engine.tracks.fair_training.training.trainer import Trainer
+    from engine.tracks.fair_training.trainer import Trainer
 
 
 # What the methods share: how filters and weights are scored, and how stages of a training follow
@@ -46,12 +46,12 @@ SHARPNESS = Setting(
 
 def trainer_of(method: FairMethod, job: FairJob) -> Any:
     """A trainer whose mask is over the method's units."""
-    from engine.tracks.fair_training.training.masked import (
+    from engine.tracks.fair_training.masked import (
         masked_filters_of,
         masked_weights_of,
         unmasked,
     )
-    from engine.tracks.fair_training.training.trainer import Trainer
+    from engine.tracks.fair_training.trainer import Trainer
 
     model = job.classifier.model
     masked = {
@@ -78,7 +78,7 @@ def prune(
 
     Filters are cut for real.
     """
-    from engine.tracks.fair_training.training.masked import FlopMask, kept_of
+    from engine.tracks.fair_training.masked import FlopMask, kept_of
 
     if method.widths_of:
         trainer.cut(*within_widths(job, scores))
@@ -246,6 +246,10 @@ SETTINGS = (
 )
 
 
+LEARNING = ("inner", "rho", "settle", "own", "ridge")
+"""Settings that are called as in `MaskLearning`."""
+
+
 @dataclass(frozen=True)
 class Bifp(FairMethod):
     """Lower level: weights; upper level: mask scores with the implicit gradient; the hard mask is
@@ -274,8 +278,8 @@ class Bifp(FairMethod):
         return found
 
     def train(self, job: FairJob) -> Iterator[Trained]:
-        from engine.tracks.fair_training.training.masked import FlopMask, kept_of
-        from engine.tracks.fair_training.training.trainer import MaskLearning
+        from engine.tracks.fair_training.masked import FlopMask, kept_of
+        from engine.tracks.fair_training.trainer import MaskLearning
 
         (sparsity,) = job.sparsities
         trainer = trainer_of(self, job)
@@ -289,15 +293,11 @@ class Bifp(FairMethod):
         learning = MaskLearning(
             count,
             job.strength if self.fair_mask else 0.0,
-            self.setting(job, "mask_rate"),
-            self.setting(job, "inner"),
-            self.setting(job, "rho"),
-            self.setting(job, "implicit"),
-            self.setting(job, "settle"),
-            flops,
-            self.setting(job, "update") == "plain",
-            self.setting(job, "own"),
-            self.setting(job, "ridge"),
+            rate=self.setting(job, "mask_rate"),
+            form=self.setting(job, "implicit"),
+            flops=flops,
+            plain=self.setting(job, "update") == "plain",
+            **{name: self.setting(job, name) for name in LEARNING},
         )
         trainer.run("both", job.iterations, job.strength if self.fair_weights else 0.0, learning)
         yield finished(self, trainer, sparsity)

@@ -4,7 +4,7 @@ and 4)."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -17,6 +17,7 @@ from engine.report.charts import cost, lookup
 from engine.report.charts.kinds import add_series, heading, lines, null_band, remark
 from engine.report.charts.lookup import trials_said
 from engine.report.charts.panel import Choice, Panel, blank, nothing
+from engine.report.palette import Style
 from engine.report.schema import hovers, readable
 from engine.report.tracks import Measure, track_of
 from engine.store.runs import Run, where
@@ -33,6 +34,11 @@ FOUND = "bifp-str"
 """The method in whose widths the controls cut."""
 CONTROLS = ("bifp-widths-random", "bifp-widths-fpgm")
 STAGES = ("pf", "pf-late", "pf-snip", "pf-random", "fp")
+
+
+def styles(run: Run, choice: Choice, methods: Iterable[str]) -> dict[str, Style]:
+    """How each method looks, in its colour whichever was chosen."""
+    return {name: track_of(run).methods.style(name, choice.dark) for name in methods}
 
 
 def is_ablation(method: str) -> bool:
@@ -62,15 +68,9 @@ def shown_of(methods: Sequence[str], family: str, chosen: str) -> list[str]:
     return [name for name in methods if family_of(name) in ("", family) or name == chosen]
 
 
-def equal_of(run: Run) -> str:
-    """What methods that cut filters have alike at one sparsity: "FLOPs", or "filters", as in all
-    older audits."""
-    return str(run.request.get("equal", FILTERS))
-
-
 def share_said(run: Run) -> str:
     """What a sparsity is a share of, as a sentence."""
-    if equal_of(run) == FILTERS:
+    if run.request["equal"] == FILTERS:
         return (
             "Sparsity is the share of filters or of weights, by what a method cuts: the same share"
             " is not the same size or speed."
@@ -88,7 +88,7 @@ def flops_said(run: Run, methods: Sequence[str], at: float) -> str:
     mean = rows[rows["method"].isin(methods)].groupby("method", sort=False)["speedup"].mean()
     if mean.empty:
         return ""
-    if equal_of(run) != FILTERS and mean.max() <= 1.01 * mean.min():
+    if run.request["equal"] != FILTERS and mean.max() <= 1.01 * mean.min():
         return f" All that cut filters have {phrasing.factor(float(mean.mean()))} fewer FLOPs."
     each = [
         f"{words.method_name(str(name))} {phrasing.factor(float(value))}"
@@ -261,11 +261,11 @@ def _methods(table: pd.DataFrame) -> list[str]:
 def measures(run: Run, choice: Choice) -> tuple[Measure, ...]:
     """What is drawn: how good, how far apart the subgroups are in it, and how unevenly accuracy was
     lost."""
-    track, quality = track_of(run), _quality(choice)
+    quality = _quality(choice)
     return (
-        Measure(quality, per_axis=False, few=track.nouns.items),
-        Measure(f"{quality}_gap", few=track.nouns.items),
-        Measure("degradation_gap", few=track.nouns.items),
+        Measure(quality, per_axis=False, few="images"),
+        Measure(f"{quality}_gap", few="images"),
+        Measure("degradation_gap", few="images"),
     )
 
 
@@ -291,7 +291,7 @@ def _column(run: Run, choice: Choice, table: pd.DataFrame, measure: Measure) -> 
         "realised",
         "value",
         {name: lookup.look_of(run, choice, name) for name in order},
-        (f"share cut ({equal_of(run)} or weights)", f"{measure.word.better} is better"),
+        (f"share cut ({run.request['equal']} or weights)", f"{measure.word.better} is better"),
         height=HEIGHT,
         title=phrasing.sentence(measure.name),
         apart=min(BESIDE, SPREAD / max(len(order), 1)),
@@ -388,7 +388,7 @@ def _said(measure: Measure, rows: pd.DataFrame) -> str:
 def _rates(run: Run, choice: Choice, variant: str) -> str:
     """The gap of true positive rates, which a small accuracy gap can hide where one class is rare
     in a subgroup."""
-    measure = Measure("tpr_gap", few=track_of(run).nouns.items)
+    measure = Measure("tpr_gap", few="images")
     row = lookup.result(run, variant, measure.metric, choice.measured)
     if row is None or not math.isfinite(row["value"]):
         return ""

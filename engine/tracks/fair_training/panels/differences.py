@@ -29,8 +29,8 @@ from engine.tracks.fair_training.panels.curve import (
     images_read,
     not_the_fair_axis,
     share_said,
-    shown_of,
     stated,
+    styles,
 )
 
 GAP_SAID = {
@@ -76,7 +76,7 @@ def bifp_against(run: Run, choice: Choice) -> Panel:
             "method was trained."
         )
         return nothing("bifp_against", question, why)
-    accuracy = Measure("accuracy", few=track_of(run).nouns.items)
+    accuracy = Measure("accuracy", few="images")
     order = list(dict.fromkeys(table["method"]))
     parts = (
         difference_figure(run, choice, table, gap, order, f"← smaller gap with {name}"),
@@ -102,18 +102,9 @@ def bifp_against(run: Run, choice: Choice) -> Panel:
 def differences(run: Run, choice: Choice, base: str, gap: Measure) -> pd.DataFrame:
     """BiFP minus the other: one row per method and measure at the chosen sparsity, the largest gap
     first."""
-    if not run.has("arm_differences"):
-        return pd.DataFrame()
-    table, at = lookup.frame(run, "arm_differences"), lookup.level_of(run, choice)
-    rows = table[(table["base"] == base) & at_level(table["sparsity"], at) & (table["group"] == "")]
+    rows = _turned(run, choice, base)
     gaps = where(rows, axis=choice.measured, metric=gap.metric)
-    rows = pd.concat([gaps, where(rows, axis="", metric="accuracy")], ignore_index=True)
-    rows = rows[
-        rows["method"].isin(shown_of(lookup.methods(run), "all", choice.method))
-        & (rows["method"] != base)
-    ]
-    rows = rows[rows["value"].notna()]
-    turned = rows.assign(value=-rows["value"], low=-rows["high"], high=-rows["low"])
+    turned = pd.concat([gaps, where(rows, axis="", metric="accuracy")], ignore_index=True)
     both = [name for name, part in turned.groupby("method") if part["metric"].nunique() == 2]
     turned = turned[turned["method"].isin(both)]
     first = (
@@ -127,12 +118,22 @@ def differences(run: Run, choice: Choice, base: str, gap: Measure) -> pd.DataFra
     )
 
 
+def _turned(run: Run, choice: Choice, base: str) -> pd.DataFrame:
+    """Rows of arm_differences at the chosen sparsity, as the base minus the other method."""
+    if not run.has("arm_differences"):
+        return pd.DataFrame(columns=[*COLUMNS.split(), "group"])
+    table = lookup.frame(run, "arm_differences")
+    rows = table[at_level(table["sparsity"], lookup.level_of(run, choice))]
+    rows = where(rows, base=base, group="").dropna(subset="value")
+    return rows.assign(value=-rows["value"], low=-rows["high"], high=-rows["low"])
+
+
 def _gap(run: Run, choice: Choice) -> Measure:
     """The gap the choice reads by, where methods are compared by it."""
     metric = lookup.reading(run, choice).harm.metric
     return Measure(
         metric if metric in ("accuracy_gap", "degradation_gap") else "accuracy_gap",
-        few=track_of(run).nouns.items,
+        few="images",
     )
 
 
@@ -156,7 +157,7 @@ def difference_figure(
         mine.assign(hover=said, symbol=symbols),
         "value",
         rows,
-        {name: track_of(run).methods.style(name, choice.dark) for name in order},
+        styles(run, choice, order),
         f"difference of {measure.name}",
         at=choice.method,
         apart=0,
@@ -223,11 +224,7 @@ def widths(run: Run, choice: Choice) -> Panel:
     if table.empty:
         return nothing("fair_widths", QUESTION, own.NO_CONTROLS)
     order = list(dict.fromkeys(table["method"]))
-    measures = [
-        Measure(name, few=track_of(run).nouns.items)
-        for name in MEASURES
-        if name in set(table["metric"])
-    ]
+    measures = [Measure(name, few="images") for name in MEASURES if name in set(table["metric"])]
     parts = tuple(difference_figure(run, choice, table, measure, order) for measure in measures)
     at = lookup.level_of(run, choice)
     note = (
@@ -255,23 +252,10 @@ def widths(run: Run, choice: Choice) -> Panel:
 def against(run: Run, choice: Choice) -> pd.DataFrame:
     """BiFP-str minus its controls at the chosen sparsity, a row per control and measure; empty
     where there are none."""
-    if not run.has("arm_differences"):
-        return pd.DataFrame()
-    table = lookup.frame(run, "arm_differences")
-    here = (
-        (table["base"] == FOUND)
-        & table["method"].isin(CONTROLS)
-        & (table["group"] == "")
-        & table["value"].notna()
-    )
-    rows = table[here & at_level(table["sparsity"], lookup.level_of(run, choice))]
-    rows = rows[
-        (rows["axis"] == choice.measured) | ((rows["axis"] == "") & (rows["metric"] == "accuracy"))
-    ]
-    rows = rows[rows["metric"].isin(MEASURES)]
-    return rows.assign(value=-rows["value"], low=-rows["high"], high=-rows["low"]).reset_index(
-        drop=True
-    )
+    rows = _turned(run, choice, FOUND)
+    whole = (rows["axis"] == "") & (rows["metric"] == "accuracy")
+    mine = rows["method"].isin(CONTROLS) & rows["metric"].isin(MEASURES)
+    return rows[mine & (whole | (rows["axis"] == choice.measured))].reset_index(drop=True)
 
 
 def _found(run: Run, choice: Choice) -> tuple[str, str]:
@@ -411,10 +395,7 @@ def _curve(run: Run, choice: Choice, table: pd.DataFrame, gap: str) -> go.Figure
         table.assign(hover=hovers(table, seen)),
         "accuracy",
         gap,
-        {
-            name: track_of(run).methods.style(name, choice.dark)
-            for name in dict.fromkeys(table["method"])
-        },
+        styles(run, choice, dict.fromkeys(table["method"])),
         ("accuracy (higher is better)", f"{GAPS[gap]} (lower is better)"),
         height=HEIGHT,
         title="Trade-off over λ",
@@ -441,7 +422,7 @@ def _bars(run: Run, choice: Choice, volumes: pd.DataFrame) -> go.Figure:
         volumes.assign(hover=hovers(volumes, "method value", value="hypervolume")),
         "value",
         {name: wrapped(words.method_name(name)) for name in names},
-        {name: track_of(run).methods.style(name, choice.dark) for name in names},
+        styles(run, choice, names),
         "hypervolume (larger is better)",
         apart=0,
     )

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -17,7 +15,13 @@ from engine.report.charts.panel import Choice, Panel, nothing, wrapped
 from engine.report.schema import hovers, readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
-from engine.tracks.fair_training.panels.curve import bifp_of, fair_axis, flops_said, shown_of
+from engine.tracks.fair_training.panels.curve import (
+    bifp_of,
+    fair_axis,
+    flops_said,
+    shown_of,
+    styles,
+)
 
 QUESTION = "How much training does it take until the model is as fair and accurate as stated?"
 SPENT = "iterations mask_updates examples seconds"
@@ -27,20 +31,12 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class Effort:
-    """What training is counted in. `many` after a number, `said` on the axis."""
-
-    column: str
-    many: str
-    said: str
-
-
 EFFORTS = {
-    "iterations": Effort("iterations", "weight updates", "weight updates"),
-    "examples": Effort("examples", "images read", "images read in training, with repeats"),
-    "seconds": Effort("seconds", "seconds", "seconds on this machine"),
+    "iterations": ("weight updates", "weight updates"),
+    "examples": ("images read", "images read in training, with repeats"),
+    "seconds": ("seconds", "seconds on this machine"),
 }
+"""What training is counted in: after a number, and on the axis."""
 
 
 def effort(run: Run, choice: Choice, by: str = "iterations", family: str = "main") -> Panel:
@@ -54,24 +50,23 @@ def effort(run: Run, choice: Choice, by: str = "iterations", family: str = "main
             QUESTION,
             "Too few validation images of two groups to look for a stated gap.",
         )
-    what, order = EFFORTS[by], _order(run, table)
+    order = _order(run, table)
     targets = f"gap of {phrasing.number(float(table['gap_target'].iat[0]))} or less"
     targets += (
         f" at an accuracy of {phrasing.number(float(table['accuracy_target'].iat[0]))} or more"
     )
-    figure = _figure(run, choice, table, what, order)
+    figure = _figure(run, choice, table, by, order)
     axis = words.axis_name(fair_axis(run))
-    notion = _notion(run)
     note = (
-        f"Stated: {notion} {targets}, for {axis}, on {_validation(run)}, checked every "
-        f"{int(run.request.get('check_every', 0))} updates: no number is finer. "
+        f"Stated: {run.request['notion']} {targets}, for {axis}, on {_validation(run)}, checked "
+        f"every {run.request['check_every']} updates: no number is finer. "
         "Dots: trainings; bar: their mean where all got there; crosses: trainings that never met "
         "both at once, drawn at their end. The first of two checks in a row that meet both "
         "counts, with as much cut as asked. Updates of BiFP's mask come on top, "
         "with images of their own; examples and seconds count "
         f"both.{most_that_shows(run)}{flops_said(run, order, lookup.level_of(run, choice))}"
     )
-    answer, rest = _answer(run, choice, table, what, targets)
+    answer, rest = _answer(run, choice, table, by, targets)
     more = f"{rest}{_on_test(run, table)}".strip()
     return Panel(
         "fair_effort",
@@ -86,10 +81,7 @@ def effort(run: Run, choice: Choice, by: str = "iterations", family: str = "main
 
 def most_that_shows(run: Run) -> str:
     """The largest saving that could show with these looks and this horizon, as a sentence."""
-    request = run.request
-    if not request.get("check_every") or not request.get("iterations"):
-        return ""
-    most = max(0.0, 1.0 - request["check_every"] / request["iterations"])
+    most = max(0.0, 1.0 - run.request["check_every"] / run.request["iterations"])
     return (
         f" Checks this far apart can show a saving of at most {phrasing.percent(round(most, 3))}."
     )
@@ -127,9 +119,7 @@ def _order(run: Run, table: pd.DataFrame) -> list[str]:
     return sorted(place, key=key)
 
 
-def _figure(
-    run: Run, choice: Choice, table: pd.DataFrame, what: Effort, order: list[str]
-) -> go.Figure:
+def _figure(run: Run, choice: Choice, table: pd.DataFrame, by: str, order: list[str]) -> go.Figure:
     met = table["reached"].astype(bool)
     for name in SPENT.split():
         table = table.assign(**{name: table[name].where(met, table[f"total_{name}"])})
@@ -143,15 +133,15 @@ def _figure(
         symbol=met.map({True: "circle", False: "x-thin"}),
         aside=step * (seeds.rank(method="dense") - 1 - last / 2),
     )
-    looks = {name: track_of(run).methods.style(name, choice.dark) for name in order}
+    looks = styles(run, choice, order)
     rows = {name: _label(run, name, table) for name in order}
-    figure = dots(choice, drawn, what.column, rows, looks, what.said, apart=0, bars="-", zero=False)
+    figure = dots(choice, drawn, by, rows, looks, EFFORTS[by][1], apart=0, bars="-", zero=False)
     for place, method in enumerate(order):
         mine = table[table["method"] == method]
         if mine["reached"].all():
             bar = {"orientation": "h", "width": 0.5, "opacity": 0.3, "showlegend": False}
             look = {"marker": {"color": looks[method].colour}, "hoverinfo": "skip"}
-            figure.add_bar(x=[mine[what.column].mean()], y=[place], **bar, **look)
+            figure.add_bar(x=[mine[by].mean()], y=[place], **bar, **look)
     for kind, symbol in (("seed got there", "circle"), ("seed never did", "x-thin")):
         if (drawn["symbol"] == symbol).any():
             ink = choice.theme.ink
@@ -169,11 +159,6 @@ def _label(run: Run, method: str, table: pd.DataFrame) -> str:
     return f"{name}<br><i>{', '.join(notes)}</i>" if notes else name
 
 
-def _notion(run: Run) -> str:
-    """Which gap training and the stated target are about."""
-    return str(run.request.get("notion", "accuracy"))
-
-
 def _validation(run: Run) -> str:
     n = run.data.get("images", {}).get("validation")
     return phrasing.count(int(n), "validation image") if n else "validation images"
@@ -183,7 +168,7 @@ def _on_test(run: Run, table: pd.DataFrame) -> str:
     """Whether the targets are met on the test images: a single look at validation images has no
     interval."""
     gap, accuracy = float(table["gap_target"].iat[0]), float(table["accuracy_target"].iat[0])
-    metric = f"{_notion(run)}_gap"
+    metric = f"{run.request['notion']}_gap"
 
     def met(variant: str) -> bool:
         right, apart = (
@@ -209,7 +194,7 @@ def _on_test(run: Run, table: pd.DataFrame) -> str:
 
 
 def _answer(
-    run: Run, choice: Choice, table: pd.DataFrame, what: Effort, targets: str
+    run: Run, choice: Choice, table: pd.DataFrame, by: str, targets: str
 ) -> tuple[str, str]:
     """How far BiFP gets; then the others, and which methods never got there."""
     base, uncut = bifp_of(run, choice), table["method"].isin(track_of(run).ways.uncut)
@@ -220,53 +205,53 @@ def _answer(
     some = _got_there(table, names)
     never = [words.method_name(name) for name in names if name not in some]
     at = phrasing.percent(lookup.level_of(run, choice))
-    start = f"{phrasing.sentence(_notion(run))} {targets}, at {at} cut"
+    start = f"{phrasing.sentence(run.request['notion'])} {targets}, at {at} cut"
     if not some:
-        return f"{start}: no method got there in the training it had.", _dense_said(dense, what)
-    first = f"{start}: {_one(table, some[0], what)}."
-    parts = [phrasing.sentence(f"{_one(table, name, what)}.") for name in some[1:5]]
+        return f"{start}: no method got there in the training it had.", _dense_said(dense, by)
+    first = f"{start}: {_one(table, some[0], by)}."
+    parts = [phrasing.sentence(f"{_one(table, name, by)}.") for name in some[1:5]]
     parts += [f"{len(some) - 5} more got there; see the table."] if len(some) > 5 else []
     parts += [f"Never reached by {phrasing.listing(never, 8)}."] if never else []
-    return first, " ".join([*parts, *_saved(table, base, what)]) + _dense_said(dense, what)
+    return first, " ".join([*parts, *_saved(table, base, by)]) + _dense_said(dense, by)
 
 
 def _got_there(table: pd.DataFrame, names: list[str]) -> list[str]:
     return [name for name in names if table.loc[table["method"] == name, "reached"].any()]
 
 
-def _dense_said(table: pd.DataFrame, what: Effort) -> str:
+def _dense_said(table: pd.DataFrame, by: str) -> str:
     """The models without a cut, beside which the sparse ones are read."""
     if table.empty:
         return ""
     names = _got_there(table, list(dict.fromkeys(table["method"])))
     if not names:
         return " With nothing cut it was not reached either."
-    return f" With nothing cut: {phrasing.sentences(_one(table, one, what) for one in names)}"
+    return f" With nothing cut: {phrasing.sentences(_one(table, one, by) for one in names)}"
 
 
-def _one(table: pd.DataFrame, method: str, what: Effort) -> str:
+def _one(table: pd.DataFrame, method: str, by: str) -> str:
     rows = table[table["method"] == method]
     met = rows[rows["reached"].astype(bool)]
-    low, high = met[what.column].min(), met[what.column].max()
+    low, high = met[by].min(), met[by].max()
     far = _amount(low) if low == high else f"{_amount(low)} to {_amount(high)}"
     return (
         f"{words.method_name(method)} in {len(met)} of {phrasing.count(len(rows), 'training')},"
-        f" after {far} {what.many}"
+        f" after {far} {EFFORTS[by][0]}"
     )
 
 
-def _at_least(rivals: pd.DataFrame, mine: float, what: Effort) -> str:
+def _at_least(rivals: pd.DataFrame, mine: float, by: str) -> str:
     """What is saved at least where no rival got there in every seed: what they had was not
     enough."""
     met = rivals["reached"].astype(bool)
-    spent = rivals[what.column].where(met, rivals[f"total_{what.column}"])
+    spent = rivals[by].where(met, rivals[f"total_{by}"])
     least = float(spent.groupby(rivals["method"]).mean().min())
     start = "No two-stage method got there in every training"
     if mine >= least:
         return f"{start}, and BiFP took no less than they had, so a saving is unknown."
     return (
         f"{start}: BiFP saves at least {phrasing.percent(round(1 - mine / least, 2))} of their"
-        f" {what.many}."
+        f" {EFFORTS[by][0]}."
     )
 
 
@@ -274,7 +259,7 @@ def _amount(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else phrasing.number(value)
 
 
-def _saved(table: pd.DataFrame, base: str, what: Effort) -> list[str]:
+def _saved(table: pd.DataFrame, base: str, by: str) -> list[str]:
     """How much less BiFP needs than the quickest two-stage method, only where every seed of both
     got there."""
     stages = {"pf", "pf-late", "pf-snip", "fp"}
@@ -286,11 +271,11 @@ def _saved(table: pd.DataFrame, base: str, what: Effort) -> list[str]:
             f"{words.method_name(base)} missed it in a training, so its saving is unknown here."
         ]
     rivals = [name for name in whole if name in stages]
-    mine = table[table["method"] == base][what.column]
+    mine = table[table["method"] == base][by]
     if not rivals:
-        return [_at_least(table[table["method"].isin(stages)], float(mine.mean()), what)]
-    best = min(rivals, key=lambda name: table.loc[table["method"] == name, what.column].mean())
-    other = table[table["method"] == best][what.column]
+        return [_at_least(table[table["method"].isin(stages)], float(mine.mean()), by)]
+    best = min(rivals, key=lambda name: table.loc[table["method"] == name, by].mean())
+    other = table[table["method"] == best][by]
     share = 1 - mine.mean() / other.mean() if other.mean() else 0.0
     name, rival = words.method_name(base), words.method_name(best)
     if mine.max() < other.min():

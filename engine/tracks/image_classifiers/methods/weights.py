@@ -8,7 +8,7 @@ import numpy as np
 
 from engine.core.types import Setting, rng
 from engine.surgery.ranking import median_ranks, shares_within
-from engine.tracks.image_classifiers.methods.base import (
+from engine.tracks.image_classifiers.methods import (
     Chosen,
     FilterJob,
     FilterMethod,

@@ -25,14 +25,14 @@ from torch import Tensor
 from engine.core.errors import PruneAuditError
 from engine.core.types import key_of, rng
 from engine.surgery.filters.graph import cut_filters, places_of, put_back
-from engine.tracks.fair_training.methods.base import DEGRADATION, LOOKS, FairJob, Trained
-from engine.tracks.fair_training.training.masked import (
+from engine.tracks.fair_training.masked import (
     FlopMask,
     Masked,
     MaskOptimizer,
     best,
     unmasked,
 )
+from engine.tracks.fair_training.methods import DEGRADATION, LOOKS, FairJob, Trained
 from engine.training.fit import Batch, Batches, mixed, optimizer_of
 
 # A gap between groups that can be differentiated (BiFP Eqs. 6 to 8), for any number of groups and
@@ -278,7 +278,7 @@ class MaskLearning:
 
     count: units that stay. strength: λ in its loss. rate: of the scores, falling to zero as a
     cosine. inner: weight updates between two of the mask. rho: weight of the ridge in the implicit
-    term. form: as in surrogate.FORMS.
+    term. form: as in FORMS.
     settle: share of the iterations, at their end, in which the mask stays as it is. flops: the mask
     under a budget of FLOPs, in place of the count. plain: the scores follow Eq. 9 alone, m ← m − β
     dF/dm in [0, 1], without momentum, scale, budget and schedule. own: share of the images that the

@@ -1,2 +1,0 @@
-"""Masks and weights trained together under a fairness constraint (BiFP), and what its baselines
-share."""
