@@ -21,7 +21,7 @@ from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.phrasing import percent
 from engine.store.runs import Store, default_root
-from engine.tracks.language_models.panels.along_sparsity import pairs_of, sizes
+from engine.tracks.language_models.panels.cuts import pairs_of, sizes
 from engine.tracks.language_models.request import AuditRequest
 from engine.tracks.language_models.run import run_audit
 

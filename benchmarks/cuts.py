@@ -34,7 +34,7 @@ from engine.tracks.language_models.effects import head_groups
 from engine.tracks.language_models.opening import Audit, open_audit
 from engine.tracks.language_models.request import REQUEST, AuditRequest, planned, validate
 from engine.tracks.language_models.run import score_heads
-from engine.tracks.language_models.selection.annealed import CHAINS, STEPS
+from engine.tracks.language_models.selection.methods import CHAINS, STEPS
 from engine.tracks.language_models.tables import TEST
 from engine.tracks.language_models.variants import all_variants
 

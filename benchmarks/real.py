@@ -45,7 +45,7 @@ from engine.tracks.language_models.effects import gradient_values
 from engine.tracks.language_models.likelihoods import corpus_tokens
 from engine.tracks.language_models.request import AuditRequest, data_of, quick_request
 from engine.tracks.language_models.run import run_audit, scores_only
-from engine.tracks.language_models.selection.base import critical_heads
+from engine.tracks.language_models.selection import critical_heads
 
 AXIS, NEW = "gender_and_sex", 20
 

@@ -19,7 +19,7 @@ from engine.models.judge import load_judge
 from engine.models.load_language_model import load_language_model
 from engine.tracks.language_models.context import InMemory, PromptContext, Settings
 from engine.tracks.language_models.request import REQUEST, data_of
-from engine.tracks.language_models.scores.base import ScoreJob, ScoreMethod, method_for
+from engine.tracks.language_models.scores import ScoreJob, ScoreMethod, method_for
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"

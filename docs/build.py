@@ -31,9 +31,9 @@ IMAGES = "audit --model demo-resnet --data avatars --axis male"
 TEXTS = "tickets --model demo-bert --task remarks --retune"
 FAIR = "fairtrain --model demo-resnet --data avatars --target blond --group male"
 METHODS = (
-    ("FASP", "language_models.selection.base:selection_methods", f"{HEADS} --method {{}}"),
-    ("Compressions", "language_models.compressions.base:compressions", f"{HEADS} --method {{}}"),
-    ("FASP, scores", "language_models.scores.base:score_methods", SCORES),
+    ("FASP", "language_models.selection:selection_methods", f"{HEADS} --method {{}}"),
+    ("Compressions", "language_models.compressions:compressions", f"{HEADS} --method {{}}"),
+    ("FASP, scores", "language_models.scores:score_methods", SCORES),
     ("PW loss", "image_classifiers.methods:filter_methods", f"{IMAGES} --method {{}}"),
     ("IG-BERT, scores", "text_classifiers.scores.base:head_importances", f"{TEXTS} --score {{}}"),
     ("IG-BERT", "text_classifiers.procedures:procedures", f"{TEXTS} --procedure {{}}"),

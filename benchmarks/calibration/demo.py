@@ -28,7 +28,7 @@ from engine.tracks.language_models.effects import AxisData, dense_shards, estima
 from engine.tracks.language_models.opening import Audit, open_audit
 from engine.tracks.language_models.request import REQUEST, validate
 from engine.tracks.language_models.run import score_heads
-from engine.tracks.language_models.scores.base import ScoreJob
+from engine.tracks.language_models.scores import ScoreJob
 
 TRUTH_FROM, DRAWS = 1000, 20
 SCREEN = 0.05

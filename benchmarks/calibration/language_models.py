@@ -21,7 +21,7 @@ from engine.stats.reliability import correlation_interval
 from engine.tracks.language_models.bias import group_band
 from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.evidence import rank_p
-from engine.tracks.language_models.selection.base import Ballot, candidates, selection_method
+from engine.tracks.language_models.selection import Ballot, candidates, selection_method
 
 CHANCE, WORD, TEMPLATE = 0.3, 0.06, 0.05
 """Standard deviations of toxicity: of one text, of a descriptor, of a template."""

@@ -17,7 +17,7 @@ from engine.core.types import POOLED, Values
 from engine.report import phrasing
 from engine.tracks.language_models import context as contexts
 from engine.tracks.language_models import words as own
-from engine.tracks.language_models.compressions.base import Compression, compression, compressions
+from engine.tracks.language_models.compressions import Compression, compression, compressions
 from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.perplexity import LONGEST
 from engine.tracks.language_models.request_checks import methods_of, saved_by

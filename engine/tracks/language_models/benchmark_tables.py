@@ -16,7 +16,7 @@ from engine.core.types import Values, rng
 from engine.data.benchmarks.base import FEWEST, Benchmark
 from engine.stats.clustered import MISSED, TAILS, benjamini_hochberg, smallest_effect
 from engine.stats.resampling import difference_of, interval_of
-from engine.tracks.language_models.benchmarks.base import (
+from engine.tracks.language_models.benchmarks import (
     PREFIX,
     Metric,
     Scored,

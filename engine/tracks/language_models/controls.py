@@ -38,8 +38,8 @@ from engine.tracks.language_models.evidence import LEVEL, is_settled, ranks
 from engine.tracks.language_models.opening import Audit
 from engine.tracks.language_models.perplexity import perplexity
 from engine.tracks.language_models.request import CONTROLLED, SEARCH, AuditRequest, PromptPlan
-from engine.tracks.language_models.scores.base import ScoreJob, ScoreMethod
-from engine.tracks.language_models.selection.base import Ballot, selection_method
+from engine.tracks.language_models.scores import ScoreJob, ScoreMethod
+from engine.tracks.language_models.selection import Ballot, selection_method
 from engine.tracks.language_models.tables import TEST, seconds_of, wanted_shards
 from engine.tracks.language_models.variants import (
     Variant,

@@ -21,7 +21,7 @@ from engine.store.runs import where
 from engine.tracks.language_models.bias import evaluate, lay_out
 from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.context import Shard
-from engine.tracks.language_models.scores.base import VALIDATION, ScoreJob, ScoreMethod, score_rows
+from engine.tracks.language_models.scores import VALIDATION, ScoreJob, ScoreMethod, score_rows
 
 EVERY = slice(None)
 ShardsOf = Callable[[ScoreJob, str, int], list[Shard]]

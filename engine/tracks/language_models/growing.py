@@ -57,7 +57,7 @@ from engine.tracks.language_models.benchmark_tables import (
     scored_of,
     shard_of,
 )
-from engine.tracks.language_models.benchmarks.base import (
+from engine.tracks.language_models.benchmarks import (
     benchmark_faults,
     named_paths,
     scored_benchmarks,

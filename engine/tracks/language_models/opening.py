@@ -18,7 +18,7 @@ from engine.surgery.heads.mask import centred, means_of
 from engine.tracks.language_models.arms import arms_of
 from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.request import AuditRequest, PromptPlan
-from engine.tracks.language_models.scores.base import VALIDATION, ScoreJob
+from engine.tracks.language_models.scores import VALIDATION, ScoreJob
 
 HUB_JUDGE = 500_000_000
 """Bytes of a judge without a folder."""

@@ -16,7 +16,7 @@ from scipy.stats import norm
 
 from engine.core.types import exact_count, rng
 from engine.tracks.language_models.effects import FEW, Effects
-from engine.tracks.language_models.selection.base import critical_heads
+from engine.tracks.language_models.selection import critical_heads
 
 TURNED = 0.1
 """Standard error, in texts of n, below which no text turned: one that does moves its subgroup by

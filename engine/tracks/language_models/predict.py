@@ -36,7 +36,7 @@ from engine.tracks.language_models.measurements.cost import TEXTS, of_each, on_p
 from engine.tracks.language_models.opening import Audit, open_audit
 from engine.tracks.language_models.perplexity import LONGEST
 from engine.tracks.language_models.request import AuditRequest, validate
-from engine.tracks.language_models.scores.base import VALIDATION, method_for
+from engine.tracks.language_models.scores import VALIDATION, method_for
 from engine.tracks.language_models.tables import TEST
 from engine.tracks.language_models.words import (
     extrapolated_words,

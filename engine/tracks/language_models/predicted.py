@@ -31,11 +31,11 @@ from engine.report.tracks import Ahead, Units
 from engine.stats.reliability import ENOUGH, Learnt, learnt
 from engine.store.runs import Run, where
 from engine.tracks.language_models.arms import variants_of_arm
-from engine.tracks.language_models.compressions.base import compression
+from engine.tracks.language_models.compressions import compression
 from engine.tracks.language_models.evidence import seeds_drawn
 from engine.tracks.language_models.request import AuditRequest
 from engine.tracks.language_models.scores.perplexity import ExactPerplexity
-from engine.tracks.language_models.selection.base import selection_method
+from engine.tracks.language_models.selection import selection_method
 from engine.tracks.language_models.tables import TEST
 from engine.tracks.language_models.variants import Variant, all_variants, variant_table
 

@@ -29,7 +29,7 @@ from engine.stats.reliability import (
 )
 from engine.store.runs import Run, where
 from engine.tracks.language_models.panels.heads import pooled_scores
-from engine.tracks.language_models.selection.base import RULES, protected, tied_at_boundary
+from engine.tracks.language_models.selection import RULES, protected, tied_at_boundary
 
 REQUIRED = ("Group", "Bias", "Model", "Head id", "Seed", "PPL")
 SHAPES = {

@@ -44,14 +44,14 @@ from engine.data.texts.load import load_corpus
 from engine.models import catalog
 from engine.store.runs import Run
 from engine.tracks.language_models import words
-from engine.tracks.language_models.benchmarks.base import (
+from engine.tracks.language_models.benchmarks import (
     BENCHMARK_PATHS,
     benchmark_faults,
     benchmark_settings,
     named_paths,
     scored_benchmarks,
 )
-from engine.tracks.language_models.compressions.base import compression, compressions
+from engine.tracks.language_models.compressions import compression, compressions
 from engine.tracks.language_models.context import Settings
 from engine.tracks.language_models.perplexity import published_length
 from engine.tracks.language_models.request_checks import (
@@ -61,8 +61,8 @@ from engine.tracks.language_models.request_checks import (
     others_of,
     unread_cue,
 )
-from engine.tracks.language_models.scores.base import ScoreMethod, estimators, method_for, with_used
-from engine.tracks.language_models.selection.base import (
+from engine.tracks.language_models.scores import ScoreMethod, estimators, method_for, with_used
+from engine.tracks.language_models.selection import (
     MARGIN,
     candidates,
     level_faults,

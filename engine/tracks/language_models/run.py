@@ -39,9 +39,8 @@ from engine.tracks.language_models.evidence import said as said_drawn
 from engine.tracks.language_models.opening import Audit, open_audit
 from engine.tracks.language_models.predict import prediction, shown
 from engine.tracks.language_models.request import SEARCH, AuditRequest, prompt_plan_of, validate
-from engine.tracks.language_models.scores import auto
-from engine.tracks.language_models.scores.base import ScoreMethod, no_scores
-from engine.tracks.language_models.selection.base import critical_heads, selection_method
+from engine.tracks.language_models.scores import ScoreMethod, auto, no_scores
+from engine.tracks.language_models.selection import critical_heads, selection_method
 from engine.tracks.language_models.tables import TEST, VALIDATION, Measured, wanted_shards
 from engine.tracks.language_models.variants import (
     DENSE,

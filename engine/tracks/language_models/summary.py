@@ -21,7 +21,7 @@ from engine.report.tracks import Telling
 from engine.store.runs import Run, where
 from engine.tracks.language_models import arms
 from engine.tracks.language_models import words as own
-from engine.tracks.language_models.benchmarks.base import (
+from engine.tracks.language_models.benchmarks import (
     PREFIX,
     Scored,
     ScoredBenchmark,

@@ -13,7 +13,7 @@ from engine.core import words
 from engine.core.types import READINGS, Values
 from engine.models import catalog
 from engine.report import phrasing
-from engine.report.charts import cost, flips, lookup, pareto
+from engine.report.charts import by_group, cost, flips, lookup, pareto
 from engine.report.charts.panel import Choice, Panel
 from engine.report.palette import Style, pair_style, style_of
 from engine.report.tracks import (
@@ -49,7 +49,7 @@ from engine.report.tracks import (
 from engine.store.runs import Run
 from engine.tracks.language_models import arms, examples, predicted, published_scores
 from engine.tracks.language_models import words as own
-from engine.tracks.language_models.benchmarks.base import PREFIX, scored_benchmarks
+from engine.tracks.language_models.benchmarks import PREFIX, scored_benchmarks
 from engine.tracks.language_models.bias_intervals import (
     FEW,
     TOO_FEW_TEMPLATES,
@@ -57,17 +57,16 @@ from engine.tracks.language_models.bias_intervals import (
     UNUSABLE,
 )
 from engine.tracks.language_models.panels import (
-    along_sparsity,
+    bench as bench_panels,
+)
+from engine.tracks.language_models.panels import (
     benchmarks,
     correlations,
+    cuts,
     head_card,
     heads,
     judges,
     reliability,
-    who_pays,
-)
-from engine.tracks.language_models.panels import (
-    bench as bench_panels,
 )
 from engine.tracks.language_models.published_scores import load_published
 from engine.tracks.language_models.summary import TELLING, is_invented, measured_on
@@ -121,20 +120,20 @@ def first_share(shares: Sequence[float]) -> float:
 
 def weighed(run: Run) -> tuple[Make, ...]:
     """Charts of cuts beside other ways to make the model smaller; the price of even cuts first."""
-    found = (along_sparsity.price_of_even,) if run.request.get("deployable") else ()
+    found = (cuts.price_of_even,) if run.request.get("deployable") else ()
     others = lookup.stands_instead(lookup.frame(run, "variants")).any()
-    return (*found, *along_sparsity.PANELS) if others else found
+    return (*found, *cuts.PANELS) if others else found
 
 
 def other_ways(run: Run, choice: Choice) -> Iterator[Panel]:
     """Those on the axis that is read."""
-    return (make(run, choice) for make in weighed(run) if make is not along_sparsity.divergence)
+    return (make(run, choice) for make in weighed(run) if make is not cuts.divergence)
 
 
 def diverging(run: Run, choice: Choice) -> Iterator[Panel]:
     """The same token by token, and what published benchmarks say."""
-    if along_sparsity.divergence in weighed(run):
-        yield along_sparsity.divergence(run, choice)
+    if cuts.divergence in weighed(run):
+        yield cuts.divergence(run, choice)
     for name in measured_on(run):
         yield benchmarks.benchmark_panel(run, choice, name)
 
@@ -153,7 +152,7 @@ WAYS = Ways(
     untimed=_of_arms(arms.untimed),
     title=arms.level_title,
     own_levels=arms.has_own_levels,
-    axis=lambda run: arms.LEVELS if along_sparsity.divergence in weighed(run) else "",
+    axis=lambda run: arms.LEVELS if cuts.divergence in weighed(run) else "",
     weighed=weighed,
 )
 
@@ -169,7 +168,7 @@ def pareto_question(run: Run, choice: Choice) -> str:
 
 
 def chance(run: Run, choice: Choice) -> Chance | None:
-    return None if choice.reading.startswith(PREFIX) else along_sparsity.chance(run, choice)
+    return None if choice.reading.startswith(PREFIX) else cuts.chance(run, choice)
 
 
 def extras(run: Run, choice: Choice, show_offensive: bool) -> Iterator[Extra]:
@@ -351,7 +350,7 @@ def limits(run: Run, short: bool = False) -> list[str]:
         return [own.JUDGE, *LIMITS, *map(plain, run.model.get("notes", ()))]
     floor, note = own.METRICS["bias:group_means"].caveat, run.meta["judge"].get("note")
     texts = [own.JUDGE, own.MADE_ON, floor, own.INTERVALS, *LIMITS]
-    texts += [own.COMPRESSED, own.ZEROS] if along_sparsity.divergence in weighed(run) else []
+    texts += [own.COMPRESSED, own.ZEROS] if cuts.divergence in weighed(run) else []
     return [*texts, *([f"Judge: {note}"] if note else [])]
 
 
@@ -413,31 +412,31 @@ SCREEN: Track = Track(
         },
     ),
     charts=Charts(
-        who_pays.who_pays,
-        along_sparsity.bias_along_sparsity,
-        along_sparsity.perplexity_along_sparsity,
+        cuts.who_pays,
+        cuts.bias_along_sparsity,
+        cuts.perplexity_along_sparsity,
         (
             flips.flips,
-            along_sparsity.changes_in_per_cent,
-            who_pays.levelling_down,
-            who_pays.perplexity_by_group,
+            cuts.changes_in_per_cent,
+            by_group.levelling_down,
+            cuts.perplexity_by_group,
             cost.cost,
         ),
         (
-            who_pays.who_pays,
+            cuts.who_pays,
             flips.flips,
             given(judges.has_labels, judges.labels),
-            who_pays.levelling_down,
-            who_pays.perplexity_by_group,
-            along_sparsity.bias_along_sparsity,
-            along_sparsity.changes_in_per_cent,
+            by_group.levelling_down,
+            cuts.perplexity_by_group,
+            cuts.bias_along_sparsity,
+            cuts.changes_in_per_cent,
             pareto.pareto,
             heads.fasp_picture,
             bench_panels.additivity,
             other_ways,
         ),
         (
-            along_sparsity.perplexity_along_sparsity,
+            cuts.perplexity_along_sparsity,
             heads.perplexity_map,
             correlations.axis_correlation,
             correlations.top_heads,

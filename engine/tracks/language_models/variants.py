@@ -18,8 +18,8 @@ from engine.tracks.language_models.bias_intervals import BiasBootstrap
 from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.perplexity import block_weights, log_perplexities
 from engine.tracks.language_models.request import CONTROLLED, SEARCH, AuditRequest
-from engine.tracks.language_models.scores.base import VALIDATION
-from engine.tracks.language_models.selection.base import (
+from engine.tracks.language_models.scores import VALIDATION
+from engine.tracks.language_models.selection import (
     Ballot,
     GroupEffects,
     SelectionMethod,

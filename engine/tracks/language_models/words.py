@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from engine.core.text import visible
 from engine.core.types import Values
 from engine.core.words import AXES, PREDICTED, Word, axis_name, duration
-from engine.tracks.language_models.benchmarks.base import PREFIX, scored_benchmarks
+from engine.tracks.language_models.benchmarks import PREFIX, scored_benchmarks
 from engine.tracks.language_models.bias_intervals import FEW
 
 INTERVALS = "Intervals are 95 %, clustered by descriptor and template."

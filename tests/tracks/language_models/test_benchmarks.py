@@ -28,7 +28,7 @@ from engine.report.verdict import verdict
 from engine.store.runs import Store, where
 from engine.surgery.heads.mask import masked
 from engine.tracks.language_models.benchmark_tables import N_NULL, numbers_of, readable_items, tail
-from engine.tracks.language_models.benchmarks.base import Scored, scored_benchmarks
+from engine.tracks.language_models.benchmarks import Scored, scored_benchmarks
 from engine.tracks.language_models.growing import grow, told
 from engine.tracks.language_models.likelihoods import (
     ScoredRows,

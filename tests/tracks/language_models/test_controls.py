@@ -18,10 +18,10 @@ from engine.tracks.language_models.bias_intervals import BiasBootstrap
 from engine.tracks.language_models.context import FEW_TEST
 from engine.tracks.language_models.controls import Stage, stages
 from engine.tracks.language_models.evidence import is_settled, rank_p, ranks
-from engine.tracks.language_models.panels.along_sparsity import chance
+from engine.tracks.language_models.panels.cuts import chance
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit
-from engine.tracks.language_models.selection.base import critical_heads
+from engine.tracks.language_models.selection import critical_heads
 from tests.tracks.language_models.made_up_run import make_run
 from tests.tracks.language_models.worlds import world_request
 

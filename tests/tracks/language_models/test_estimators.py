@@ -32,7 +32,7 @@ from engine.tracks.language_models.effects import (
 )
 from engine.tracks.language_models.likelihoods import window_nll
 from engine.tracks.language_models.perplexity import perplexity
-from engine.tracks.language_models.scores.base import COLUMNS, ScoreJob, method_for, score_methods
+from engine.tracks.language_models.scores import COLUMNS, ScoreJob, method_for, score_methods
 from tests.tiny import TINY, VOCABULARY, text, tiny_model
 from tests.tracks.language_models.worlds import word_judge
 

@@ -17,10 +17,10 @@ from engine.report.charts.panel import Choice
 from engine.store.runs import Store
 from engine.surgery.heads.mask import cut, masked
 from engine.surgery.heads.replay import Shape, even_faults, is_even, save_even, shape_of
-from engine.tracks.language_models.panels.along_sparsity import price_of_even
+from engine.tracks.language_models.panels.cuts import price_of_even
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit
-from engine.tracks.language_models.selection.base import (
+from engine.tracks.language_models.selection import (
     Ballot,
     even_cut,
     level_faults,

@@ -17,7 +17,7 @@ from engine.report.bundle import HIDDEN
 from engine.report.charts.panel import CONFIG, Choice
 from engine.report.report import report_html
 from engine.surgery.record import read_mask
-from engine.tracks.language_models.panels.who_pays import who_pays
+from engine.tracks.language_models.panels.cuts import who_pays
 from tests.builders import Tags, changed
 from tests.tracks.language_models.made_up_run import HOSTILE, make_run
 

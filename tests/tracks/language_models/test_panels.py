@@ -14,7 +14,7 @@ import pytest
 from engine.core.errors import RequestError
 from engine.core.types import rng
 from engine.report import contents
-from engine.report.charts import compare, cost, lookup, pareto
+from engine.report.charts import by_group, compare, cost, lookup, pareto
 from engine.report.charts.panel import Choice
 from engine.report.charts.reliability_parts import reliable_said
 from engine.report.report import model_card
@@ -26,12 +26,11 @@ from engine.tracks.language_models.checkpoint import mask_record
 from engine.tracks.language_models.evidence import per_cent, power_of
 from engine.tracks.language_models.examples import exchanged, pairs, without_head
 from engine.tracks.language_models.panels import (
-    along_sparsity,
     bench,
     correlations,
+    cuts,
     heads,
     reliability,
-    who_pays,
 )
 from engine.tracks.language_models.panels.head_card import by_rank, head_card
 from engine.tracks.language_models.panels.heads import critical_units, fasp_picture, pooled_scores
@@ -65,7 +64,7 @@ def test_a_method_that_raises_bias_is_reported_so(run, tmp_path):
 
     worse = changed(run, tmp_path, "results", worsen)
     assert "raises the bias" in verdict(worse, CHOICE).sentence
-    assert "FASP raises bias" in along_sparsity.bias_along_sparsity(worse, CHOICE).said
+    assert "FASP raises bias" in cuts.bias_along_sparsity(worse, CHOICE).said
 
 
 def test_null_band_is_said_everywhere_a_ranking_or_change_is_read(store):
@@ -74,7 +73,7 @@ def test_null_band_is_said_everywhere_a_ranking_or_change_is_read(store):
     for panel in (heads.head_map(run, CHOICE), heads.fasp_picture(run, CHOICE)):
         assert own.NULL_MEANS in panel.said
         assert panel.figure.data[0].colorscale[0][1] == CHOICE.theme.unsupported[0][1]
-    for panel in (along_sparsity.bias_along_sparsity(run, CHOICE), pareto.pareto(run, CHOICE)):
+    for panel in (cuts.bias_along_sparsity(run, CHOICE), pareto.pareto(run, CHOICE)):
         assert "inside its null band" in panel.said
     assert correlations.axis_correlation(run, CHOICE).said.startswith(
         "Not supported for “gender and sex”"
@@ -109,15 +108,15 @@ def test_a_sentence_about_a_group_needs_the_group_band(run, tmp_path):
     assert "earlier version" in verdict(run, CHOICE).more, "it holds no group band, and says so"
     words_only = with_group_band(run, tmp_path / "words", 50.0)
     assert "nothing follows about a group" in verdict(words_only, CHOICE).more
-    assert who_pays.who_pays(words_only, CHOICE).mind.endswith("nothing follows about a group.")
+    assert cuts.who_pays(words_only, CHOICE).mind.endswith("nothing follows about a group.")
     group = with_group_band(run, tmp_path / "group", 1.0)
     assert "group" not in verdict(group, CHOICE).more
 
 
 def test_charts_draw_both_bands_with_a_legend(run, tmp_path):
     both = with_group_band(run, tmp_path, 1.2)
-    assert "group null low" in along_sparsity.bias_along_sparsity(both, CHOICE).table
-    figure = along_sparsity.bias_along_sparsity(both, CHOICE).figure
+    assert "group null low" in cuts.bias_along_sparsity(both, CHOICE).table
+    figure = cuts.bias_along_sparsity(both, CHOICE).figure
     named = {trace.name for trace in figure.data if trace.showlegend}
     assert {NULL_LABEL, GROUP_NULL_LABEL} <= named and figure.layout.showlegend is not False
     assert NULL_LABEL in (said := pareto.pareto(both, CHOICE).caveat) and GROUP_NULL_LABEL in said
@@ -141,12 +140,12 @@ def test_beside_none_stands_what_could_have_been_found(run, tmp_path):
 
 def test_levelling_down_is_named(store):
     run = store.open("level")
-    assert who_pays.levelling_down(run, CHOICE).said.startswith("Levelling down")
+    assert by_group.levelling_down(run, CHOICE).said.startswith("Levelling down")
     assert "levelling down" in verdict(run, CHOICE).meaning
 
 
 def test_a_subgroup_with_too_few_prompts_gets_no_verdict(run):
-    panel = who_pays.who_pays(run, CHOICE)
+    panel = cuts.who_pays(run, CHOICE)
     assert "“transgender”: too few prompts" in panel.said
     assert "transgender" not in panel.said.split("too few")[0].replace("“transgender”: ", "")
     assert list(panel.table["subgroup"])[0] == "female" and set(panel.table["prompts"]) == {13, 5}
@@ -156,7 +155,7 @@ def test_dense_choice_reports_levels_without_changes(run):
     dense = Choice("dense", "religion", 0.0)
     assert verdict(run, dense).sentence.startswith("Nothing is cut here")
     assert verdict(run, dense).numbers[0].kind == ""
-    assert who_pays.levelling_down(run, dense).figure is None
+    assert by_group.levelling_down(run, dense).figure is None
     assert "nothing is cut" in heads.fasp_picture(run, dense).said
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from engine.core.types import rng
-from engine.tracks.language_models.selection.base import (
+from engine.tracks.language_models.selection import (
     Ballot,
     GroupEffects,
     Ties,

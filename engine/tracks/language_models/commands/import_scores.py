@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.audit.command_line import command
 from engine.core.types import Values
-from engine.tracks.language_models.selection.base import RULES
+from engine.tracks.language_models.selection import RULES
 
 
 def add(commands: Any) -> None:

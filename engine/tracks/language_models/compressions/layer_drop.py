@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, final
 
 from engine.core.types import exact_count
-from engine.tracks.language_models.compressions.base import Compression, Text
+from engine.tracks.language_models.compressions import Compression, Text
 
 if TYPE_CHECKING:
     from engine.models.load_language_model import LanguageModel

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine.models.weights import read_header
-from engine.tracks.language_models.compressions.base import Compression, Text
+from engine.tracks.language_models.compressions import Compression, Text
 
 if TYPE_CHECKING:
     import torch

@@ -30,11 +30,6 @@ from engine.report.contents import default_choice
 from engine.stats import reliability
 from engine.store.runs import Run, where
 from engine.tracks.language_models.evidence import per_cent, seeds_drawn
-from engine.tracks.language_models.panels.along_sparsity import (
-    bias_along_sparsity,
-    changes_in_per_cent,
-    perplexity_along_sparsity,
-)
 from engine.tracks.language_models.panels.correlations import (
     TOP_SHARE,
     axis_correlation,
@@ -42,6 +37,11 @@ from engine.tracks.language_models.panels.correlations import (
     published_top_heads,
     top_heads,
     wide_scores,
+)
+from engine.tracks.language_models.panels.cuts import (
+    bias_along_sparsity,
+    changes_in_per_cent,
+    perplexity_along_sparsity,
 )
 from engine.tracks.language_models.published_scores import FILE, PublishedScores, load_published
 from engine.tracks.language_models.request import REQUEST as DEMO

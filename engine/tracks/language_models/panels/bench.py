@@ -21,13 +21,13 @@ from engine.report.schema import hovers
 from engine.report.tracks import Bench
 from engine.store.runs import Run, where
 from engine.surgery.named import units_of, written_heads
+from engine.tracks.language_models.panels.cuts import who_pays
 from engine.tracks.language_models.panels.heads import (
     critical_units,
     picture,
     pooled_scores,
     unmeasured,
 )
-from engine.tracks.language_models.panels.who_pays import who_pays
 from engine.tracks.language_models.predicted import Guess, ahead_of_set, heads_beside, predicted
 from engine.tracks.language_models.tables import TEST, VALIDATION
 from engine.tracks.language_models.words import not_scored

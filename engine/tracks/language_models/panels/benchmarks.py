@@ -23,7 +23,7 @@ from engine.report.schema import group_or, readable
 from engine.report.tracks import Benchmarks, Changed, Flips, Measure
 from engine.stats.clustered import MISSED
 from engine.store.runs import Run, where
-from engine.tracks.language_models.benchmarks.base import (
+from engine.tracks.language_models.benchmarks import (
     PREFIX,
     Metric,
     Scored,

@@ -32,7 +32,7 @@ from engine.tracks.language_models.panels.heads import (
 )
 from engine.tracks.language_models.panels.reliability import by_seed
 from engine.tracks.language_models.pilot import WIDTH, picked
-from engine.tracks.language_models.selection.base import selection_methods
+from engine.tracks.language_models.selection import selection_methods
 
 RANK, PROTECTED = "Rank", "Protected?"
 FIRST = (RANK, PROTECTED)

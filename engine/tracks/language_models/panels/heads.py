@@ -21,7 +21,7 @@ from engine.stats.pareto import HEAVY
 from engine.store.runs import Run, where
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.arms import is_arm
-from engine.tracks.language_models.selection.base import critical_heads
+from engine.tracks.language_models.selection import critical_heads
 
 NAMES = {"q": "q (false discovery rate)", "ess": "ESS (share of n)", "k_hat": "Pareto k̂"}
 NUMBERS = "estimator value low high p q n ess k_hat note"

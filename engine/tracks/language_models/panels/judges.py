@@ -18,7 +18,7 @@ from engine.report.schema import hovers, readable
 from engine.stats.labels import FEWEST, KINDS, TIMES
 from engine.store.runs import Run, where
 from engine.tracks.language_models import words as own
-from engine.tracks.language_models.benchmarks.base import PREFIX
+from engine.tracks.language_models.benchmarks import PREFIX
 from engine.tracks.language_models.labels import ALL, GAP, Told, kept, told
 
 KEY = "judges"

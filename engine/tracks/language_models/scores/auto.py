@@ -59,7 +59,7 @@ from engine.tracks.language_models.pilot import (
     top,
     with_error,
 )
-from engine.tracks.language_models.scores.base import VALIDATION, ScoreJob
+from engine.tracks.language_models.scores import VALIDATION, ScoreJob
 from engine.tracks.language_models.scores.bias import (
     CAP,
     ESS,

@@ -29,7 +29,7 @@ from engine.tracks.language_models.effects import (
     off_shards,
     weight_shards,
 )
-from engine.tracks.language_models.scores.base import COLUMNS, ScoreJob, ScoreMethod, head_shards
+from engine.tracks.language_models.scores import COLUMNS, ScoreJob, ScoreMethod, head_shards
 
 ESS = Setting(
     "ess",

@@ -1,4 +1,5 @@
-"""How bias and perplexity move as more heads are cut, for every method of the run."""
+"""What cuts do: bias and perplexity as more heads are cut, beside other ways to make the model
+smaller, and for every subgroup."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from engine.core import words
 from engine.core.types import Values, at_level, is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.report.charts.by_group import ByGroup, by_group
 from engine.report.charts.cost import file_said
 from engine.report.charts.headline import claimed, null_warning
 from engine.report.charts.kinds import BELOW, lines
@@ -23,6 +25,7 @@ from engine.store.runs import Run, where
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.evidence import LEVEL, differences, per_cent, rank_p, ranks
 from engine.tracks.language_models.request import CONTROLLED, SEARCH
+from engine.tracks.language_models.summary import group_warning
 
 
 def bias_along_sparsity(run: Run, choice: Choice) -> Panel:
@@ -724,3 +727,42 @@ def _even_answer(table: pd.DataFrame, base: str) -> str:
 
 
 PANELS = (by_bytes, by_time, divergence)
+
+
+# Who pays when heads are cut: toxicity and perplexity of the texts about every subgroup, before
+# and after.
+
+
+TOXIC = ByGroup(
+    key="who_pays",
+    question="Who pays? How toxic are the texts about each subgroup, before and after?",
+    measure=Measure("toxicity"),
+    x_title="mean toxicity (0 to 1)",
+    absent="This run has no toxicity per subgroup for this choice.",
+    fell=lambda names, _: f"texts about {names} are less toxic",
+    rose=lambda names, _: f"texts about {names} are more toxic",
+)
+SURPRISED = ByGroup(
+    key="perplexity_by_group",
+    question="Does the model still predict text about every subgroup equally well?",
+    measure=Measure("perplexity"),
+    x_title="perplexity (lower is better)",
+    absent="This run has no perplexity per subgroup for this choice.",
+    fell=lambda names, _: f"the model is less surprised by texts about {names}",
+    rose=lambda names, _: f"the model is more surprised by texts about {names}",
+)
+
+
+def who_pays(run: Run, choice: Choice) -> Panel:
+    """Toxicity per subgroup, dense against pruned; said to be about words where the group band is
+    not passed."""
+    panel = by_group(
+        run, choice, TOXIC, lookup.caveat(run, None, more=f"n = test prompts. {own.JUDGE}")
+    )
+    return replace(panel, mind=group_warning(run, choice))
+
+
+def perplexity_by_group(run: Run, choice: Choice) -> Panel:
+    """Perplexity on the texts about each subgroup, dense against pruned: fairness is worth little
+    where text breaks."""
+    return by_group(run, choice, SURPRISED, f"n = prompts. {own.INTERVALS}")
