@@ -154,3 +154,16 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.found.append((tag, dict(attrs)))
+
+
+def evaluated(capsys, *words: str) -> tuple[int, dict]:
+    """Exit code and answer of `engine evaluate`."""
+    code = main(["evaluate", *words, "--device", "cpu", "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def accuracy(found: dict) -> float:
+    """Of all items, in what `evaluated` answers."""
+    return next(
+        row["value"] for row in found["results"] if row["metric"] == "accuracy" and not row["axis"]
+    )

@@ -21,10 +21,11 @@ STATED = (
 
 
 def finders():
-    """Whatever a `base.py` of a track finds with `members` or `named`."""
-    for path in sorted((ROOT / "engine" / "tracks").rglob("base.py")):
-        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        for function in filter(callable, vars(importlib.import_module(name)).values()):
+    """Whatever a package of a track, or its `base.py`, finds with `members` or `named`."""
+    folder = ROOT / "engine" / "tracks"
+    for path in sorted([*folder.rglob("base.py"), *folder.rglob("__init__.py")]):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for function in filter(callable, [*vars(importlib.import_module(name)).values()]):
             own = inspect.isroutine(inspect.unwrap(function)) and function.__module__ == name
             if not own or inspect.signature(function).parameters:
                 continue
@@ -36,7 +37,7 @@ def methods():
     """What is found, with the folder it is of."""
     found = []
     for function in finders():
-        kind, every = function.__module__.split(".")[-2], function()
+        kind, every = function.__module__.removesuffix(".base").rpartition(".")[2], function()
         every = every.values() if isinstance(every, dict) else every
         found += [pytest.param(one, id=f"{kind}-{one.name}") for one in every]
     return found

@@ -10,6 +10,7 @@ import numpy as np
 from engine.classifiers.audit import Evaluation, evaluation
 from engine.classifiers.groups import OVO, GroupMeasure
 from engine.classifiers.images.request import (
+    inspected,
     outputs_of,
     own_axes,
     usual_axes,
@@ -37,6 +38,9 @@ SUMMARY = Summary(
 #
 # What a model is; what it is worth on images, without pruning anything; whether a run's numbers
 # follow from its stored answers, computed again, plainly.
+
+
+__all__ = ["evaluate", "inspected", "recomputed"]
 
 
 def evaluate(

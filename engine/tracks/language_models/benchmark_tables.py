@@ -307,6 +307,8 @@ def tail(null: np.ndarray, value: float) -> float:
     itself counted with them (Lancaster 1961, as of flips)."""
     if not np.isfinite(value) or not len(null):
         return NAN
+    if abs(value) <= 1e-9:
+        return 1.0
     apart = np.abs(null) - abs(value)
     far, tied = (apart > 1e-9).sum(), (np.abs(apart) <= 1e-9).sum()
     return float((far + tied / 2 + 0.5) / (1 + len(null)))

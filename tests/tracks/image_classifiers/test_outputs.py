@@ -16,8 +16,7 @@ from engine.core.errors import Fault
 from engine.core.types import rng
 from engine.models.load_image_classifier import fresh_classifier, save_classifier
 from engine.models.vision import architecture_for
-from tests.builders import faults_of
-from tests.classifiers.test_outputs import accuracy, evaluated
+from tests.builders import accuracy, evaluated, faults_of
 from tests.classifiers.worlds import SMALL
 from tests.tracks.image_classifiers.worlds import image_request
 

@@ -75,7 +75,7 @@ def test_a_gap_that_fell_because_the_worst_off_gained(base, tmp_path):
         said.sentence == "Cutting 6 of 32 heads lowers toxicity for "
         f"{names[0]}, and the bias of gender and sex by 60 %."
     )
-    seen = "A rise in toxicity below 0.16 could go unseen. "
+    seen = "A rise in toxicity below 0.18 could go unseen. "
     seen = f"No group is clearly worse off in toxicity. {seen}"
     assert said.meaning.startswith(f"{seen}Of 46 texts, ")
     assert said.meaning.endswith(

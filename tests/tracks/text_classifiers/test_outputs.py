@@ -14,7 +14,7 @@ from engine.core.errors import RequestError
 from engine.core.types import rng
 from engine.models.load_text_classifier import load_text_classifier, probabilities_of
 from engine.tracks.text_classifiers.request import validate_text
-from tests.classifiers.test_outputs import accuracy, evaluated
+from tests.builders import accuracy, evaluated
 from tests.tiny import build
 from tests.tracks.text_classifiers.worlds import text_request
 
