@@ -21,9 +21,12 @@ STATED = (
 
 
 def finders():
-    """Whatever a package of a track, or its `base.py`, finds with `members` or `named`."""
+    """Whatever a package of a track, or its `base.py`, finds with `members` or `named`; those of
+    measurements load torch."""
     folder = ROOT / "engine" / "tracks"
     for path in sorted([*folder.rglob("base.py"), *folder.rglob("__init__.py")]):
+        if path.parent.name == "measurements":
+            continue
         name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         for function in filter(callable, [*vars(importlib.import_module(name)).values()]):
             own = inspect.isroutine(inspect.unwrap(function)) and function.__module__ == name
