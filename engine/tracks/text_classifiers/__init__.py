@@ -8,7 +8,7 @@ TRACK = TrackEntry(
     "Attention heads of a text classifier",
     place=2,
     word="tickets",
-    question="asks:Sentence",
+    question="sentence:Sentence",
     asks="cut heads of a text classifier, find winning tickets",
     request="request:TextRequest",
     validate="request:validate_text",

@@ -61,16 +61,13 @@ class _LogOdds(_Logits):
 
 
 def _parts(
-    clf: TextClassifier, batch: Mapping[str, Tensor], baseline: str
+    clf: TextClassifier, batch: Mapping[str, Tensor], baseline: str = "pad"
 ) -> tuple[_Logits, Tensor, Values]:
     """The model, the texts' embeddings, and what else every attribution is given."""
     end, start = baseline_embeddings(clf, batch, baseline)
     rest = {name: values for name, values in batch.items() if name != "input_ids"}
-    return (
-        _Logits(clf, tuple(rest)),
-        end,
-        {"baselines": start, "additional_forward_args": tuple(rest.values())},
-    )
+    more = {"baselines": start, "additional_forward_args": tuple(rest.values())}
+    return _Logits(clf, tuple(rest)), end, more
 
 
 def layer_conductance(
@@ -78,7 +75,6 @@ def layer_conductance(
     batch: Mapping[str, Tensor],
     target: Tensor,
     steps: int = STEPS,
-    baseline: str = "pad",
     check: Callable[[], None] = lambda: None,
 ) -> list[Tensor]:
     """Conductance of every layer's attention probabilities, [texts, heads, tokens, tokens] each;
@@ -86,7 +82,7 @@ def layer_conductance(
 
     Layers without heads get a map without heads.
     """
-    model, end, more = _parts(clf, batch, baseline)
+    model, end, more = _parts(clf, batch)
     found = []
     for layer, units in enumerate(kept_units(clf)):
         check()
@@ -108,7 +104,7 @@ def word_attributions(
     sum misses the change of these. By integrated gradients of the word embeddings (Sundararajan et
     al. 2017) from padding in place of the words, summed over the embedding's width.
     """
-    logits, end, more = _parts(clf, batch, "pad")
+    logits, end, more = _parts(clf, batch)
     model = _LogOdds(clf, logits.names)
     found, missed = IntegratedGradients(model).attribute(
         end,
@@ -121,41 +117,41 @@ def word_attributions(
     return found[0].detach().double().sum(-1).tolist(), float(missed[0].abs())
 
 
-def integrated_gradients(model: nn.Module, layer: nn.Module, end: Tensor, more: Values) -> Tensor:
-    """Along the straight path of the layer's own activations (Sundararajan et al. 2017), at
-    Gauss-Legendre points: Captum's weights of the trapezoid rule sum to 1 − 1/steps."""
-    return LayerIntegratedGradients(model, layer).attribute(
-        end, n_steps=STEPS, attribute_to_layer_input=True, **more
-    )
+ATTRIBUTIONS: dict[str, tuple[Any, Values]] = {
+    "layer_integrated_gradients": (LayerIntegratedGradients, {"n_steps": STEPS}),
+    "gradient_x_activation": (LayerGradientXActivation, {}),
+    "deep_lift": (LayerDeepLift, {}),
+}
+"""Captum's layer attributions by name of the score, each with what it is given besides.
+
+Integrated gradients follow the straight path of the layer's own activations (Sundararajan et al.
+2017), at Gauss-Legendre points: Captum's weights of the trapezoid rule sum to 1 − 1/steps. Gradient
+times activation is of first order at the text itself; it needs no baseline. DeepLift (Shrikumar et
+al. 2017) has Captum's rules: for tanh and ReLU modules. Softmax, GELU and LayerNorm have none and
+pass plain gradients, so its attributions do not add up to the change of the logit.
+"""
 
 
-def gradient_x_activation(model: nn.Module, layer: nn.Module, end: Tensor, more: Values) -> Tensor:
-    """First order at the text itself; it needs no baseline."""
-    plain = {name: value for name, value in more.items() if name != "baselines"}
-    return LayerGradientXActivation(model, layer).attribute(
-        end, attribute_to_layer_input=True, **plain
-    )
-
-
-def deep_lift(model: nn.Module, layer: nn.Module, end: Tensor, more: Values) -> Tensor:
-    """DeepLift (Shrikumar et al. 2017) with Captum's rules: for tanh and ReLU modules. Softmax,
-    GELU and LayerNorm have none and pass plain gradients, so its attributions do not add up to the
-    change of the logit."""
-    return LayerDeepLift(model, layer).attribute(end, attribute_to_layer_input=True, **more)
-
-
-Attribute = Callable[[nn.Module, nn.Module, Tensor, dict[str, Any]], Tensor]
+def attributed(
+    name: str, model: nn.Module, layer: nn.Module, end: Tensor, baselines: Tensor, **more: Any
+) -> Tensor:
+    """One of ATTRIBUTIONS of what the layer is given, in its shape."""
+    kind, own = ATTRIBUTIONS[name]
+    if name != "gradient_x_activation":
+        own = {**own, "baselines": baselines}
+    given = kind(model, layer).attribute(end, attribute_to_layer_input=True, **own, **more)
+    return (given[0] if isinstance(given, tuple) else given).detach()
 
 
 def head_outputs(
     clf: TextClassifier,
     batch: Mapping[str, Tensor],
     target: Tensor,
-    attribute: Attribute,
+    name: str,
     baseline: str,
 ) -> list[Tensor]:
-    """Attribution of what every head hands to the output projection, summed over tokens and width:
-    [texts, heads].
+    """Attribution by one of ATTRIBUTIONS of what every head hands to the output projection, summed
+    over tokens and width: [texts, heads].
 
     One tensor per layer, signed, in logits. The map of attention probabilities is no module's only
     output, so of Captum's layer attributions only conductance can be had of it; the head's output
@@ -168,8 +164,7 @@ def head_outputs(
             found.append(end.new_zeros(len(end), 0))
             continue
         module = clf.adapter.output_projection(clf.model, layer)
-        given = attribute(model, module, end, {"target": target, **more})
-        given = (given[0] if isinstance(given, tuple) else given).detach()
+        given = attributed(name, model, module, end, target=target, **more)
         if not bool(torch.isfinite(given).all()):
             raise PruneAuditError(
                 f"{clf.name} gives attributions that are not finite: its weights are damaged."
@@ -195,7 +190,12 @@ def prove_conductance(
     batch = clf.encode([text], None if second is None else [second])
     ours = conductance(clf, batch, steps=STEPS, check=check)
     theirs = layer_conductance(clf, batch, ours.predicted, check=check)
-    apart = max(_apart(*pair) for pair in zip(ours.attribution, theirs, strict=True))
+    shares = [
+        (one - other).abs().max() / other.abs().max()
+        for one, other in zip(ours.attribution, theirs, strict=True)
+        if one.numel() and (one.any() or other.any())
+    ]
+    apart = float(torch.stack(shares).max()) if shares else 0.0
     tolerance = TOLERANCE.get(clf.dtype, COARSE)
     if not apart <= tolerance:
         raise PruneAuditError(
@@ -211,11 +211,3 @@ def prove_conductance(
         "tokens": int(batch["input_ids"].shape[1]),
         "layers": clf.n_layers,
     }
-
-
-def _apart(ours: Tensor, theirs: Tensor) -> float:
-    """Largest difference over the largest attribution of the layer; 0 where nothing is attributed
-    to it by either."""
-    if not theirs.numel() or float(theirs.abs().max()) == float(ours.abs().max()) == 0.0:
-        return 0.0
-    return float((ours - theirs).abs().max() / theirs.abs().max())

@@ -1,5 +1,5 @@
-"""Conductance of the attention probabilities of all layers at once: one forward and backward per
-integration step.
+"""Conductance of the attention probabilities of all layers at once, one forward and backward per
+integration step; and its correlation with these probabilities.
 
 F is the logit of the target class, read from the model in evaluation (no dropout). The path is
 straight, from the baseline's word embeddings to the text's, at steps + 1 equidistant points;
@@ -17,19 +17,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
+from scipy.stats import kendalltau
 from torch import Tensor
 
-from engine.core.errors import Fault, PruneAuditError, RequestError, refusal, unknown
+from engine.core.errors import PruneAuditError, refusal
 from engine.tracks.text_classifiers.scores.base import kept_units
 
 if TYPE_CHECKING:
     from engine.models.load_text_classifier import TextClassifier
-
-TARGETS = ("predicted", "gold")
-BASELINES = ("pad", "mask")
-Names = Mapping[str, tuple[str, tuple[str, ...]]]
-"""What is given and what is known, by the name of an argument."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +54,6 @@ def conductance(
     batch: Mapping[str, Tensor],
     *,
     steps: int = 20,
-    target: str = "predicted",
     labels: Tensor | None = None,
     baseline: str = "pad",
     at_once: int = 32,
@@ -74,23 +70,20 @@ def conductance(
 
     at_once: rows (texts x points) per forward pass; it bounds the memory and changes numbers by
     rounding only.
-    target: the class the model predicts, or that of `labels` [batch] ("gold"). Works on cut models
-    and within `engine.surgery.heads.mask.masked`, whose silenced heads have attribution 0.
-    RequestError for arguments that do not fit, PruneAuditError for a model that is training, hides
-    its attention or gives numbers that are not finite.
+    labels: the class per text [batch] whose logit is attributed; None: the one the model predicts.
+    Works on cut models and within `engine.surgery.heads.mask.masked`, whose silenced heads have
+    attribution 0. RequestError where the tokenizer lacks the baseline's token, PruneAuditError for
+    a model that is training, hides its attention or gives numbers that are not finite.
     """
-    rows = len(batch["input_ids"])
-    names = {"target": (target, TARGETS), "baseline": (baseline, BASELINES)}
-    _check_ask(clf, rows, {"steps": steps, "at_once": at_once}, labels, names)
     if clf.model.training:
         raise PruneAuditError(
             f"{clf.name} is in training mode, where dropout changes attention; call eval() first."
         )
     found = []
-    for start in range(0, rows, at_once):
+    for start in range(0, len(batch["input_ids"]), at_once):
         here = slice(start, start + at_once)
         part = {name: values[here] for name, values in batch.items()}
-        wanted = labels[here] if target == "gold" and labels is not None else None
+        wanted = None if labels is None else labels[here]
         found.append(_integrate(clf, part, steps, wanted, baseline, at_once, check))
     return found[0] if len(found) == 1 else _joined(found)
 
@@ -104,9 +97,13 @@ def baseline_embeddings(
     special = {getattr(tokenizer, f"{name}_token_id", None) for name in names}
     known = torch.tensor(sorted(one for one in special if one is not None), device=ids.device)
     words = ~torch.isin(ids, known) & batch["attention_mask"].bool()
+    filler = getattr(tokenizer, f"{baseline}_token_id", None)
     table = clf.adapter.embeddings(clf.model)
+    if filler is None:
+        fix = f"Choose the {'pad' if baseline == 'mask' else 'mask'} baseline."
+        raise refusal("baseline", f"the tokenizer of {clf.name} has no {baseline} token.", fix)
     with torch.no_grad():
-        return table(ids), table(torch.where(words, _filler(clf, baseline), ids))
+        return table(ids), table(torch.where(words, int(filler), ids))
 
 
 def _integrate(
@@ -148,7 +145,13 @@ def _integrate(
     for total, (here, slope), there in zip(totals, last, ends, strict=True):
         total += (there - here) * slope
     change = logits.gather(1, goal[:, None])[:, 0].double() - first
-    return _checked(clf, Conductance(ends, totals, along - change, change, predicted))
+    delta = along - change
+    if not all(bool(torch.isfinite(values).all()) for values in (delta, *totals)):
+        raise PruneAuditError(
+            f"{clf.name} gives attributions that are not finite: its weights are damaged, or the"
+            " precision is too low."
+        )
+    return Conductance(ends, totals, delta, change, predicted)
 
 
 def _pass(
@@ -197,9 +200,8 @@ def _slopes(
     each."""
     count, texts = len(shares), len(goal)
     with torch.enable_grad():
-        between = torch.cat([start + share * (finish - start) for share in shares]).requires_grad_(
-            True
-        )
+        between = torch.cat([start + share * (finish - start) for share in shares])
+        between.requires_grad_()
         repeated = {
             name: values.repeat(count, *[1] * (values.dim() - 1)) for name, values in rest.items()
         }
@@ -209,11 +211,11 @@ def _slopes(
         slopes = torch.autograd.grad(values.sum(), [between, *alive])
     each = iter(slopes[1:])
     downhill = [next(each) if maps.shape[1] else maps for maps in found]
-    split = [
+    at, down = (
         [maps.detach().unflatten(0, (count, texts)) for maps in kind] for kind in (found, downhill)
-    ]
-    uphill = slopes[0].unflatten(0, (count, texts))
-    return split[0], split[1], uphill, values.detach().double().unflatten(0, (count, texts))
+    )
+    uphill, values = (one.unflatten(0, (count, texts)) for one in (slopes[0], values.detach()))
+    return at, down, uphill, values.double()
 
 
 def _forward(
@@ -234,54 +236,126 @@ def _forward(
     return [next(each) if heads else empty for heads in kept], out.logits
 
 
-def _filler(clf: TextClassifier, baseline: str) -> int:
-    found = getattr(clf.tokenizer, f"{baseline}_token_id", None)
-    if found is None:
-        fix = f"Choose the {next(name for name in BASELINES if name != baseline)} baseline."
-        raise refusal("baseline", f"the tokenizer of {clf.name} has no {baseline} token.", fix)
-    return int(found)
+def _joined(found: list[Conductance]) -> Conductance:
+    maps = [(one.attention, one.attribution) for one in found]
+    attention, attribution = (
+        [torch.cat(parts) for parts in zip(*kind, strict=True)] for kind in zip(*maps, strict=True)
+    )
+    flat = [(one.delta, one.change, one.predicted) for one in found]
+    return Conductance(attention, attribution, *map(torch.cat, zip(*flat, strict=True)))
 
 
-def _check_ask(
-    clf: TextClassifier, rows: int, asked: Mapping[str, int], labels: Tensor | None, names: Names
-) -> None:
-    """RequestError with every fault of what is asked; rows: number of texts; labels [rows] int or
-    None."""
-    faults = [
-        Fault(name, f"{value} is too few.", "Give at least 1.")
-        for name, value in {"texts": rows, **asked}.items()
-        if value < 1
-    ]
-    faults += [
-        unknown(name, given, known) for name, (given, known) in names.items() if given not in known
-    ]
-    if names["target"][0] == "gold":
-        known = len(clf.classes)
-        given = [] if labels is None else labels.tolist()
-        if len(given) != rows or not all(0 <= label < known for label in given):
-            what = f"the gold target needs one class of 0 to {known - 1} per text."
-            faults.append(Fault("labels", what, "Give labels, or target predicted."))
-    if faults:
-        raise RequestError(faults)
+# Correlation of two maps over token pairs, for every head of every text at once, on the maps'
+# device. Pairs (i, j) count where neither token is padding. Equal to scipy.stats: Spearman with
+# average ranks for ties, Kendall's tau-b, Pearson. A map that is constant over its pairs has no
+# correlation: NaN, for the caller to count.
 
 
-def _checked(clf: TextClassifier, found: Conductance) -> Conductance:
-    numbers = [found.delta, *found.attribution]
-    if not all(bool(torch.isfinite(values).all()) for values in numbers):
-        raise PruneAuditError(
-            f"{clf.name} gives attributions that are not finite: its weights are damaged, or the"
-            " precision is too low."
-        )
+def correlations(a: Tensor, b: Tensor, valid: Tensor, method: str = "spearman") -> Tensor:
+    """Correlation per text and head, float64 [n, heads].
+
+    a, b: float [n, heads, tokens, tokens]; valid: bool [n, tokens], True where a token is no
+    padding. Values at pairs of padding are never read. NaN where one of the maps is constant (or
+    has one pair only).
+    """
+    n, heads = a.shape[:2]
+    found = torch.full((n, heads), torch.nan, dtype=torch.float64, device=a.device)
+    lengths = valid.sum(1)
+    # equal lengths make rectangles, without a place for padding
+    for length in filter(None, torch.unique(lengths).tolist() if heads else ()):
+        rows = (lengths == length).nonzero()[:, 0]
+        x, y = (_pairs(maps[rows], valid[rows], length) for maps in (a, b))
+        varies = (x.amin(1) != x.amax(1)) & (y.amin(1) != y.amax(1))
+        each = torch.full_like(varies, torch.nan, dtype=torch.float64)
+        # without the rounding that carries a correlation beyond −1 and 1
+        each[varies] = METHODS[method](x[varies], y[varies]).clamp(-1.0, 1.0)
+        found[rows] = each.unflatten(0, (len(rows), heads))
     return found
 
 
-def _joined(found: list[Conductance]) -> Conductance:
-    attention, attribution = (
-        [torch.cat(parts) for parts in zip(*(getattr(part, kind) for part in found), strict=True)]
-        for kind in ("attention", "attribution")
-    )
-    flat = [
-        torch.cat([getattr(part, name) for part in found])
-        for name in ("delta", "change", "predicted")
-    ]
-    return Conductance(attention, attribution, *flat)
+def _pairs(maps: Tensor, valid: Tensor, length: int) -> Tensor:
+    """[n, heads, tokens, tokens] -> [n * heads, length²], the pairs of tokens that are no
+    padding."""
+    n, heads = maps.shape[:2]
+    if bool(valid[:, :length].all()):
+        kept = maps[:, :, :length, :length]
+    else:
+        place = valid.nonzero()[:, 1].view(n, 1, length, 1)
+        kept = maps.gather(2, place.expand(n, heads, length, maps.shape[3]))
+        kept = kept.gather(3, place.transpose(2, 3).expand(n, heads, length, length))
+    return kept.reshape(n * heads, length * length)
+
+
+def _spearman(x: Tensor, y: Tensor) -> Tensor:
+    """Pearson of average ranks: x, y [rows, numbers] -> [rows] float64.
+
+    Everything stays in the order of x; the ranks of y are found in that order.
+    """
+    middle = (x.shape[1] - 1) / 2  # the mean of ranks that start at 0
+    rank, order = _average_ranks(x)
+    other, again = _average_ranks(y.gather(1, order))
+    rank, other = rank - middle, other - middle
+    together = (rank.gather(1, again) * other).sum(1)
+    return together / (rank.square().sum(1) * other.square().sum(1)).sqrt()
+
+
+def _average_ranks(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Ranks from 0 of each row's sorted values, ties sharing their mean, float64, and the order
+    that sorts, int64.
+
+    All three are [rows, numbers].
+    """
+    ordered, order = _sorted(values)
+    width = values.shape[1]
+    place = torch.arange(width, device=values.device)
+    edge = ordered[:, 1:] != ordered[:, :-1]
+    first, last = place.repeat(len(values), 1), place.repeat(len(values), 1)
+    first[:, 1:].mul_(
+        edge
+    )  # 0 inside a run of equal values, then the largest so far: where the run began
+    last[:, :-1].masked_fill_(~edge, width)
+    first, last = first.cummax(1).values, last.flip(1).cummin(1).values.flip(1)
+    return (first + last).double() / 2, order
+
+
+def _sorted(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Sorted rows and the order, [rows, numbers] each. On a CPU by numpy, whose sort is several
+    times as fast as torch's.
+
+    float32 numbers are sorted as whole numbers: their bits, flipped below zero so that they order
+    alike, above their place in the row.
+    """
+    if values.device.type != "cpu":
+        return values.sort(dim=1)
+    if values.dtype != torch.float32:
+        order = torch.from_numpy(np.argsort(values.numpy(), axis=1))
+        return values.gather(1, order), order
+    keys = values.contiguous().view(torch.int32).numpy().astype(np.int64)
+    keys ^= (keys >> 31) & 0x7FFFFFFF
+    keys = (keys << 32) | np.arange(values.shape[1])
+    keys.sort(axis=1)
+    order = torch.from_numpy(keys & 0xFFFFFFFF)
+    return values.gather(1, order), order
+
+
+def _pearson(x: Tensor, y: Tensor) -> Tensor:
+    """Pearson's correlation of each row: x, y [rows, numbers] -> [rows] float64."""
+    x, y = (values.double() - values.double().mean(1, keepdim=True) for values in (x, y))
+    x, y = (
+        values / values.abs().amax(1, keepdim=True) for values in (x, y)
+    )  # squares of tiny numbers vanish
+    return (x * y).sum(1) / (x.square().sum(1) * y.square().sum(1)).sqrt()
+
+
+def _kendall(x: Tensor, y: Tensor) -> Tensor:
+    """Kendall's tau-b of each row: x, y [rows, numbers] -> [rows] float64. By scipy, row by row."""
+    pairs = zip(x.double().cpu().numpy(), y.double().cpu().numpy(), strict=True)
+    found = [kendalltau(*pair).statistic for pair in pairs]
+    return torch.tensor(found, dtype=torch.float64, device=x.device)
+
+
+METHODS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "spearman": _spearman,
+    "kendall": _kendall,
+    "pearson": _pearson,
+}

@@ -73,7 +73,7 @@ def cut_of(variant: Any) -> tuple[int, ...] | None:
 def _measured(
     grown: Grown, store: Store, hooks: Hooks, executor: Executor, warm: Warm | None
 ) -> tuple[Session[Any, Any], HandSet]:
-    from engine.tracks.text_classifiers.hand_measured import measured_heads  # torch
+    from engine.tracks.text_classifiers.run import measured_heads  # torch
 
     return measured_heads(grown, store, hooks, executor, warm)
 

@@ -13,8 +13,8 @@ from engine.core.types import POOLED, rng
 from engine.data.texts.load import CLASS
 from engine.stats.gap_of_means import FIXED, Trials, difference
 from engine.store.runs import where
-from engine.tracks.text_classifiers.arms import TextArm, importance_shards, truth_shards
 from engine.tracks.text_classifiers.context import TRAIN, TextContext
+from engine.tracks.text_classifiers.procedures import TextArm, importance_shards, truth_shards
 from engine.tracks.text_classifiers.scores.base import (
     DRAWS,
     HeadImportance,

@@ -35,16 +35,6 @@ from engine.core.types import Values, rng
 from engine.data.texts.load import TextSet
 from engine.stats.clustered import TAILS, benjamini_hochberg
 from engine.store.runs import within
-from engine.tracks.text_classifiers.arms import (
-    DENSE,
-    ArmLevel,
-    Finished,
-    TextArm,
-    cost_shards,
-    dense_trials,
-    lens_shards,
-    null_shards,
-)
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
 from engine.tracks.text_classifiers.importance import (
     agreement_table,
@@ -60,6 +50,16 @@ from engine.tracks.text_classifiers.metrics import (
     CellArm,
     TaskMetric,
     task_metric,
+)
+from engine.tracks.text_classifiers.procedures import (
+    DENSE,
+    ArmLevel,
+    Finished,
+    TextArm,
+    cost_shards,
+    dense_trials,
+    lens_shards,
+    null_shards,
 )
 from engine.tracks.text_classifiers.request import TextPlan
 

@@ -26,9 +26,9 @@ from engine.audit.tracks import request_from
 from engine.core.errors import Fault, RequestError, refusal, unknown
 from engine.core.types import POOLED, Hooks, Values, at_level
 from engine.store.runs import Run, Store, where
-from engine.tracks.text_classifiers.arms import dense_trials
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
 from engine.tracks.text_classifiers.measurements.importance import random_units
+from engine.tracks.text_classifiers.procedures import dense_trials
 from engine.tracks.text_classifiers.request import TextPlan, TextRequest, validate_text
 from engine.tracks.text_classifiers.run import AUDIT, at_chance
 from engine.tracks.text_classifiers.tables import Measures, level_of, rank_among, values_of

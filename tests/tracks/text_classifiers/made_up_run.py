@@ -24,10 +24,16 @@ import pandas as pd
 from engine.classifiers.tables import differences_table, weights_table
 from engine.core.types import rng
 from engine.store.runs import Run, Store
-from engine.tracks.text_classifiers.arms import ArmLevel, Finished, TextArm, dense_trials
 from engine.tracks.text_classifiers.context import TextContext, TextSettings, TextShard
 from engine.tracks.text_classifiers.importance import agreement_table
-from engine.tracks.text_classifiers.procedures import Iteration, procedure_named
+from engine.tracks.text_classifiers.procedures import (
+    ArmLevel,
+    Finished,
+    Iteration,
+    TextArm,
+    dense_trials,
+    procedures,
+)
 from engine.tracks.text_classifiers.request import TextRequest
 from engine.tracks.text_classifiers.tables import (
     Measures,
@@ -149,7 +155,7 @@ class MadeUp(TextContext):
         options, rounds, levels = self.world.options, {}, []
         shares, trials = options["sparsities"], range(options["trials"])
         arms = tuple(
-            TextArm(procedure_named(name), score, shares, 0.25, len(trials))
+            TextArm(procedures()[name], score, shares, 0.25, len(trials))
             for name, score in (arm.split(":") for arm in self.world.arms)
         )
         for arm in arms:

@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 import torch
 
-from engine.tracks.text_classifiers.map_correlation import METHODS, correlations
+from engine.tracks.text_classifiers.conductance import METHODS, correlations
 
 SCIPY = {
     "spearman": scipy.stats.spearmanr,

@@ -18,13 +18,18 @@ from engine.store.runs import Run, Store, where
 from engine.surgery import agreement as equivalence
 from engine.surgery.agreement import Agreement
 from engine.surgery.heads.mask import cut, masked
-from engine.tracks.text_classifiers.arms import arms_of, forecast
 from engine.tracks.text_classifiers.context import TextShard
 from engine.tracks.text_classifiers.measurements import tuned
 from engine.tracks.text_classifiers.measurements import tuned as cost
 from engine.tracks.text_classifiers.measurements.importance import answers_of, scored_texts
+from engine.tracks.text_classifiers.procedures import forecast
 from engine.tracks.text_classifiers.request import validate_text
-from engine.tracks.text_classifiers.run import context_of, importance_only, run_text_audit
+from engine.tracks.text_classifiers.run import (
+    arms_of,
+    context_of,
+    importance_only,
+    run_text_audit,
+)
 from tests.classifiers.whole_runs import COLUMNS as SHARED
 from tests.classifiers.whole_runs import WholeRun, models_of, rewritten
 from tests.classifiers.worlds import stop_after

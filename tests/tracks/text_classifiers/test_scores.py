@@ -14,7 +14,7 @@ import torch
 from engine.core.errors import Cancelled, PruneAuditError, RequestError
 from engine.core.types import HeadMask
 from engine.surgery.heads.mask import cut, gated, masked
-from engine.tracks.text_classifiers import captum_layers
+from engine.tracks.text_classifiers.captum_layers import attributed
 from engine.tracks.text_classifiers.conductance import conductance
 from engine.tracks.text_classifiers.scores import base
 from engine.tracks.text_classifiers.scores.base import (
@@ -302,18 +302,11 @@ def test_integrated_gradients_of_a_linear_end_are_gradient_times_the_way_from_th
     module = clf.adapter.output_projection(clf.model, LAYERS - 1)
     linear = torch.nn.Sequential(module)
     inside = torch.randn(1, 4, module.in_features, generator=torch.Generator().manual_seed(0))
-    more = {
-        "baselines": torch.zeros_like(inside),
-        "additional_forward_args": None,
-        "target": (0, 0),
-    }
-    ours = captum_layers.integrated_gradients(linear, module, inside, more)
-    slope = captum_layers.gradient_x_activation(linear, module, inside, more)
-    assert torch.allclose(_first(ours), _first(slope), atol=1e-5)
-
-
-def _first(given):
-    return given[0] if isinstance(given, tuple) else given
+    ours, slope = (
+        attributed(name, linear, module, inside, torch.zeros_like(inside), target=(0, 0))
+        for name in ("layer_integrated_gradients", "gradient_x_activation")
+    )
+    assert torch.allclose(ours, slope, atol=1e-5)
 
 
 def test_michel_is_normalised_within_each_layer():

@@ -17,8 +17,7 @@ from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
 from engine.tracks.text_classifiers.captum_layers import STEPS_OF_WORDS, word_attributions
 from engine.tracks.text_classifiers.run import run_text_audit
-from engine.tracks.text_classifiers.sentence import MOST_CHARACTERS
-from engine.tracks.text_classifiers.words_that_decide import ON_DENSE, words_of
+from engine.tracks.text_classifiers.sentence import MOST_CHARACTERS, ON_DENSE, words_of
 from engine.training.losses import log_odds
 from tests.builders import changed, exchanged
 from tests.pages.checks import assert_calm, click, html_of, opened, use_store

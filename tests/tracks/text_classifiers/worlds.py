@@ -77,7 +77,7 @@ def text_world(folder: Path) -> Path:
 
 def cluster_world(folder: Path) -> tuple[Any, list[Any]]:
     """A new context that keeps its measurements in memory, and some of its shards."""
-    from engine.tracks.text_classifiers.arms import dense_trials
+    from engine.tracks.text_classifiers.procedures import dense_trials
     from engine.tracks.text_classifiers.request import validate_text
     from engine.tracks.text_classifiers.run import context_of
 

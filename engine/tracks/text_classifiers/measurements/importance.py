@@ -1,10 +1,13 @@
-"""How important every head is to one model on each of some training texts, by one score."""
+"""What a finished model's heads are worth: scored on training texts, silenced on test texts, and
+attention with its attribution as matrices for a few of these."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import json
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import nullcontext
-from itertools import combinations
+from functools import partial
+from itertools import chain, combinations
 from math import comb
 from typing import Any
 
@@ -20,8 +23,14 @@ from engine.models import runtime
 from engine.models.load_text_classifier import TextClassifier, probabilities_of
 from engine.store.runs import pack
 from engine.surgery.heads.mask import gated, masked
+from engine.tracks.text_classifiers.conductance import conductance, correlations
 from engine.tracks.text_classifiers.context import TEST, TRAIN, TextContext, TextShard
-from engine.tracks.text_classifiers.scores.base import head_importance, in_batches, settings_of
+from engine.tracks.text_classifiers.scores.base import (
+    head_importance,
+    in_batches,
+    kept_units,
+    settings_of,
+)
 
 
 class Importance(EachAlone):
@@ -34,31 +43,19 @@ class Importance(EachAlone):
     pace = 0.85
 
     def parts(self, context: TextContext, shard: TextShard) -> dict[str, Any]:
-        method = head_importance(shard.score)
-        settings = {
-            name: value
-            for name, value in asked(context, shard.score).items()
-            if name not in method.not_in_key
-        }
-        return {
-            "score": [method.version, settings],
-            "texts": (
-                [context.settings.score_texts, context.settings.length_filter]
-                if method.reads_texts
-                else 0
-            ),
-        }
+        method, settings = head_importance(shard.score), asked(context, shard.score)
+        kept = {name: value for name, value in settings.items() if name not in method.not_in_key}
+        texts = [context.settings.score_texts, context.settings.length_filter]
+        return {"score": [method.version, kept], "texts": texts if method.reads_texts else 0}
 
     def needs(self, context: TextContext, shard: TextShard) -> list[TextShard]:
         return context.model_shards(shard)
 
     def table(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
         method = head_importance(shard.score)
-        table = (
-            scored_texts(context, shard.trial)
-            if method.reads_texts
-            else context.table(TRAIN).head(1)
-        )
+        table = context.table(TRAIN).head(1)
+        if method.reads_texts:
+            table = scored_texts(context, shard.trial)
         classifier, (texts, second) = context.model_of(shard), context.pairs(table)
         with masked(classifier, context.mask(shard.off)) if shard.off else nullcontext():
             found = method.importance(
@@ -71,20 +68,16 @@ class Importance(EachAlone):
                 context.hooks.check,
                 context.inside,
             )
-        per_text, n_constant = found.per_text.copy(), found.n_constant.copy()
-        per_text[:, list(shard.off)], n_constant[list(shard.off)] = (
-            np.nan,
-            0,
-        )  # what silenced heads get means nothing
+        per_text, n_constant, off = found.per_text.copy(), found.n_constant.copy(), list(shard.off)
+        per_text[:, off], n_constant[off] = np.nan, 0  # what silenced heads get means nothing
         arrays = {"per_text": per_text, "delta": found.delta, "n_constant": n_constant}
         return pack(arrays, {"text_ids": table["text_id"].tolist() if method.reads_texts else []})
 
     def size(self, context: TextContext, shard: TextShard) -> float:
         if not head_importance(shard.score).reads_texts:
             return 1.0
-        return (
-            3.0 * context.settings.score_texts * (asked(context, shard.score).get("steps", 0) + 1)
-        )
+        steps = asked(context, shard.score).get("steps", 0)
+        return 3.0 * context.settings.score_texts * (steps + 1)
 
 
 def asked(context: TextContext, score: str) -> Values:
@@ -114,33 +107,89 @@ def scored_texts(context: TextContext, trial: int) -> pd.DataFrame:
 
     PruneAuditError where a class has no text of usual length.
     """
-    table = context.table(TRAIN)
+    table, settings = context.table(TRAIN), context.settings
     words = (table["text"] + " " + table["text_b"]).str.split().str.len()
-    usual = table[words.between(*_usual_lengths(words, context.settings.length_filter))]
+    ends = words.quantile(list(MIDDLE))
+    if settings.length_filter == "deviation":
+        ends = words.mean() + words.std() * np.array([-DEVIATIONS, DEVIATIONS])
+    usual = table[words.between(*ends)]
     counts = usual["label"].value_counts()
     if len(counts) < table["label"].nunique():
         raise PruneAuditError(
             f"{context.texts.name}: a class has no training text of usual length"
-            f" ({context.settings.length_filter} of lengths in words), so no balanced sample can be"
+            f" ({settings.length_filter} of lengths in words), so no balanced sample can be"
             " scored."
         )
-    per_class = max(1, min(context.settings.score_texts // len(counts), int(counts.min())))
+    per_class = max(1, min(settings.score_texts // len(counts), int(counts.min())))
     parts = []
     for label, rows in usual.groupby("label"):
-        order = rng("scored texts", context.settings.first_seed + trial, label).permutation(
-            len(rows)
-        )
-        parts.append(rows.iloc[np.sort(order[:per_class])])
+        draw = rng("scored texts", settings.first_seed + trial, label)
+        parts.append(rows.iloc[np.sort(draw.permutation(len(rows))[:per_class])])
     return pd.concat(parts).sort_values("text_id").reset_index(drop=True)
 
 
-def _usual_lengths(words: pd.Series, by: str) -> tuple[float, float]:
-    """The shortest and the longest text that is scored, in words."""
-    if by == "deviation":
-        half = DEVIATIONS * float(words.std())
-        return float(words.mean()) - half, float(words.mean()) + half
-    low, high = words.quantile(list(MIDDLE))
-    return float(low), float(high)
+EXAMPLES_PER_CLASS = 2
+LONGEST = 32
+"""Tokens above which a text is no example: a matrix must be readable."""
+COLUMNS = (
+    "text_id layer head tokens n_tokens attention attribution correlation scale predicted label"
+)
+
+
+class Lens(EachAlone):
+    """One row per text, layer and head that is left, for a few test texts: what the attention lens
+    shows (Figs. 6.2-6.5), COLUMNS. Matrices are float16 bytes, row = from, column = to."""
+
+    name = "lens"
+    start = 400.0
+
+    def parts(self, context: TextContext, shard: TextShard) -> dict[str, Any]:
+        settings = asked(context, "conductance")
+        return {name: settings[name] for name in ("steps", "baseline", "correlation", "target")}
+
+    def needs(self, context: TextContext, shard: TextShard) -> list[TextShard]:
+        return context.model_shards(shard)
+
+    def table(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
+        """Examples: per class the first test texts, by id, that are short enough to be read as a
+        matrix. Never picked by what a model does with them."""
+        classifier, texts = context.model_of(shard), context.table(TEST)
+        short = texts[context.any_model.lengths(*context.pairs(texts)) <= LONGEST]
+        examples = short.groupby("label", group_keys=False).head(EXAMPLES_PER_CLASS)
+        rows = (self._rows(context, classifier, text) for text in examples.itertuples())
+        return pd.DataFrame(chain.from_iterable(rows), columns=COLUMNS.split())
+
+    def _rows(
+        self, context: TextContext, classifier: TextClassifier, text: Any
+    ) -> Iterator[tuple[Any, ...]]:
+        """One row per head of one text."""
+        context.hooks.check()
+        settings, classes = asked(context, "conductance"), classifier.classes
+        batch = classifier.encode([text.text], [text.text_b] if context.texts.pair else None)
+        gold = torch.tensor([text.label], device=classifier.device)
+        found = conductance(
+            classifier,
+            batch,
+            steps=settings["steps"],
+            labels=gold if settings["target"] == "gold" else None,
+            baseline=settings["baseline"],
+            check=context.hooks.check,
+        )
+        tokens = classifier.tokenizer.convert_ids_to_tokens(batch["input_ids"][0].tolist())
+        valid = batch["attention_mask"].bool()
+        said = classes[int(found.predicted[0])], classes[text.label]
+        maps = zip(kept_units(classifier), found.attention, found.attribution, strict=True)
+        for layer, (units, attention, attribution) in enumerate(maps):
+            if not len(units):
+                continue
+            agree = correlations(attention, attribution, valid, settings["correlation"])[0]
+            for place, head in enumerate(units % classifier.n_heads):
+                matrix = attribution[0, place]
+                scale = float(matrix.abs().max()) or 1.0
+                shares = (matrix.double() / scale, attention[0, place])
+                weights, looks = (one.half().cpu().numpy().tobytes() for one in shares)
+                first = text.text_id, layer, int(head), json.dumps(tokens), len(tokens)
+                yield *first, looks, weights, float(agree[place]), scale, *said
 
 
 # Measurements of one trial's fine-tuned model under masks, with nothing trained again.
@@ -153,6 +202,13 @@ class UnderMasks(EachAlone):
 
     def needs(self, context: TextContext, shard: TextShard) -> list[TextShard]:
         return [context.tuned_shard(shard.trained, shard.trial)]
+
+    def answers(
+        self, context: TextContext, shard: TextShard, masks: Sequence[Sequence[int]]
+    ) -> np.ndarray:
+        """Probabilities of the test texts under each mask, [masks, texts, classes]."""
+        hooks, texts = context.hooks, context.pairs(context.table(TEST))
+        return answers_under(context.model_of(shard), *texts, masks, hooks.check, context.inside)
 
 
 CPU_ROWS, GPU_ROWS = 256, 8192
@@ -177,16 +233,15 @@ def answers_under(
     """
     room = rows or (CPU_ROWS if clf.device.type == "cpu" else GPU_ROWS)
     found = np.zeros((len(masks), len(texts), len(clf.classes)), dtype=np.float32)
-    gates, done = _gates(clf, masks), 0
+    gates, done = torch.ones(len(masks), clf.n_layers * clf.n_heads), 0
+    for gate, units in zip(gates, masks, strict=True):
+        gate[list(units)] = 0.0
     for places, batch, _ in in_batches(clf, texts, texts_b, min(room, TEXTS_AT_ONCE)):
         left = 0
         while left < len(masks):
             check()
-
-            def attempt(size: int, left: int = left, batch: dict = batch) -> np.ndarray:
-                return _stacked(clf, batch, gates[left : left + size])
-
-            part = runtime.with_backoff(attempt, max(1, room // len(places)))
+            stacked = partial(_stacked, clf, batch, gates[left:])
+            part = runtime.with_backoff(stacked, max(1, room // len(places)))
             found[left : left + len(part), places] = part
             left += len(part)
         done += len(places)
@@ -194,21 +249,13 @@ def answers_under(
     return found
 
 
-def _gates(clf: TextClassifier, masks: Sequence[Sequence[int]]) -> torch.Tensor:
-    """1 where a head stays, 0 where it is silenced, [masks, layers, heads]."""
-    gates = torch.ones(len(masks), clf.n_layers * clf.n_heads)
-    for mask, units in enumerate(masks):
-        gates[mask, list(units)] = 0.0
-    return gates.view(len(masks), clf.n_layers, clf.n_heads)
-
-
 @torch.no_grad()
 def _stacked(
-    clf: TextClassifier, batch: dict[str, torch.Tensor], gates: torch.Tensor
+    clf: TextClassifier, batch: dict[str, torch.Tensor], gates: torch.Tensor, size: int
 ) -> np.ndarray:
-    """Probabilities of encoded texts under each of gates [masks, layers, heads], [masks, texts,
-    classes]."""
-    texts = len(batch["input_ids"])
+    """Probabilities of encoded texts under each of the first `size` gates [masks, units], 1 where a
+    head stays, [size, texts, classes]."""
+    gates, texts = gates[:size].unflatten(1, (clf.n_layers, clf.n_heads)), len(batch["input_ids"])
     repeated = {name: values.repeat(len(gates), 1) for name, values in batch.items()}
     with gated(clf, gates.repeat_interleave(texts, dim=0)):
         answers = torch.softmax(clf.logits(repeated), dim=-1)
@@ -240,12 +287,9 @@ class LeaveOneOut(UnderMasks):
     name = "leave_one_out"
 
     def table(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
-        texts, second = context.pairs(context.table(TEST))
         labels = context.table(TEST)["label"].to_numpy()
         masks = [(), *((unit,) for unit in range(context.n_units))]
-        answers = answers_under(
-            context.model_of(shard), texts, second, masks, context.hooks.check, context.inside
-        )
+        answers = self.answers(context, shard, masks)
         loss = np.stack([cross_entropy(part.astype(np.float64), labels) for part in answers])
         right = answers.argmax(axis=2) == labels
         return pack({"loss": loss.astype(np.float32), "right": right.astype(np.uint8)}, {})
@@ -268,14 +312,9 @@ class RandomMasks(UnderMasks):
         return {"masks": context.settings.random_masks}
 
     def table(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
-        settings, classifier = context.settings, context.model_of(shard)
-        units = random_units(
-            context.n_units, shard.n_cut, settings.random_masks, settings.first_seed
-        )
-        texts, second = context.pairs(context.table(TEST))
-        answers = answers_under(
-            classifier, texts, second, units.tolist(), context.hooks.check, context.inside
-        )
+        asked = context.settings.random_masks, context.settings.first_seed
+        units = random_units(context.n_units, shard.n_cut, *asked)
+        answers = self.answers(context, shard, units.tolist())
         return pack({"units": units, "predicted": answers.argmax(axis=2).astype(np.int16)}, {})
 
     def size(self, context: TextContext, shard: TextShard) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import torch
 from torch.nn import functional
@@ -40,27 +39,22 @@ class Tuned(EachAlone):
     def table(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
         if not shard.trained and not context.settings.retune:
             brought = context.any_model
-            return pack({"probabilities": answers_of(context, brought)}, _plain(brought, 0.0))
+            plain = {"parameters": brought.n_parameters, "max_logit_difference": 0.0}
+            return pack({"probabilities": answers_of(context, brought)}, plain)
         classifier = context.untrained(shard)
         apart = _apart(context, shard, classifier) if shard.trained else 0.0
-        curve = _fitted(context, shard, classifier)
+        curve = pd.DataFrame(_fitted(context, shard, classifier))
         found = {"probabilities": answers_of(context, classifier)}
         found |= {f"weights/{name}": value for name, value in arrays_of(classifier.model).items()}
-        found |= {
-            f"curve/{name}": np.array([row[name] for row in curve])
-            for name in (curve[0] if curve else ())
-        }
-        return pack(found, _plain(classifier, apart))
+        found |= {f"curve/{name}": curve[name].to_numpy() for name in curve}
+        plain = {"parameters": classifier.n_parameters, "max_logit_difference": apart}
+        return pack(found, plain)
 
     def size(self, context: TextContext, shard: TextShard) -> float:
         tests = len(context.texts.rows(TEST))
         if not shard.trained and not context.settings.retune:
             return float(tests)
         return 3.0 * context.settings.tune.epochs * len(context.texts.rows(TRAIN)) + tests
-
-
-def _plain(classifier: TextClassifier, apart: float) -> dict[str, Any]:
-    return {"parameters": classifier.n_parameters, "max_logit_difference": apart}
 
 
 def _fitted(
@@ -128,11 +122,8 @@ class TextCost(EachAlone):
         return {"repeats": REPEATS, "batch": BATCH, "threads": torch.get_num_threads()}
 
     def needs(self, context: TextContext, shard: TextShard) -> list[TextShard]:
-        return list(
-            dict.fromkeys(
-                [context.dense_shard(shard.trial), context.tuned_shard(shard.trained, shard.trial)]
-            )
-        )
+        own = context.tuned_shard(shard.trained, shard.trial)
+        return list(dict.fromkeys([context.dense_shard(shard.trial), own]))
 
     def table(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
         dense, small = context.model_of(context.dense_shard(shard.trial)), context.model_of(shard)
@@ -149,25 +140,17 @@ class TextCost(EachAlone):
         )
         row = {
             "parameters": small.n_parameters,
-            "bytes": sum(
-                value.numel() * value.element_size() for value in small.model.parameters()
-            ),
+            "bytes": sum(value.nbytes for value in small.model.parameters()),
             **latency_row(own, whole),
         }
-        return pd.DataFrame([row | _agreement(context, shard, small)])
+        # One that was trained after its cut was compared with its mask before that.
+        plain = context.without_weights(context.tuned_shard(shard.trained, shard.trial))[1]
+        apart, agrees = plain["max_logit_difference"], True
+        if shard.off:
+            mask = context.mask(shard.off)
+            found = agree_on_texts(context.model_of(shard), mask, texts, second, small)
+            apart, agrees = found.max_logit_difference, found.holds
+        return pd.DataFrame([{**row, "max_logit_difference": apart, "agrees": agrees}])
 
     def size(self, context: TextContext, shard: TextShard) -> float:
         return 2.0 * REPEATS * BATCH
-
-
-def _agreement(
-    context: TextContext, shard: TextShard, small: TextClassifier
-) -> dict[str, float | bool]:
-    """How far the cut model is from the masked one. One that was trained after its cut was compared
-    before that."""
-    if not shard.off:
-        plain = context.without_weights(context.tuned_shard(shard.trained, shard.trial))[1]
-        return {"max_logit_difference": plain["max_logit_difference"], "agrees": True}
-    texts, second = context.pairs(context.table(TEST).head(BATCH))
-    found = agree_on_texts(context.model_of(shard), context.mask(shard.off), texts, second, small)
-    return {"max_logit_difference": found.max_logit_difference, "agrees": found.holds}

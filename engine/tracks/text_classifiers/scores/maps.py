@@ -68,10 +68,9 @@ class MapScore(HeadImportance):
         padding.
         """
 
-    def targets(self, texts: Texts) -> tuple[str, np.ndarray]:
-        """Whose logit is attributed: a target of `conductance.TARGETS`, and the classes [texts]
-        that "gold" means."""
-        return texts.asked["target"], texts.labels
+    def classes(self, texts: Texts) -> np.ndarray | None:
+        """Whose logit is attributed, a class per text [texts]; None: the one that is predicted."""
+        return texts.labels if texts.asked["target"] == "gold" else None
 
     def scored(self, texts: Texts) -> ImportanceOfTexts:
         """per_text is `of_maps` of attention and conductance; fewer texts at once where memory is
@@ -81,24 +80,14 @@ class MapScore(HeadImportance):
         from engine.models import runtime
         from engine.tracks.text_classifiers.conductance import conductance
 
-        clf, asked = texts.clf, texts.asked
-        target, classes = self.targets(texts)
+        clf, asked, classes = texts.clf, texts.asked, self.classes(texts)
         delta = np.empty(len(texts.first))
 
         def of_batch(rows: np.ndarray, batch: dict[str, Any], room: int) -> list[np.ndarray]:
-            wanted = torch.as_tensor(classes[rows], dtype=torch.int64, device=clf.device)
+            wanted = None if classes is None else torch.as_tensor(classes[rows], device=clf.device)
+            how = {"steps": asked["steps"], "labels": wanted, "baseline": asked["baseline"]}
             found = runtime.with_backoff(
-                lambda size: conductance(
-                    clf,
-                    batch,
-                    steps=asked["steps"],
-                    target=target,
-                    labels=wanted,
-                    baseline=asked["baseline"],
-                    at_once=size,
-                    check=texts.check,
-                ),
-                room,
+                lambda size: conductance(clf, batch, **how, at_once=size, check=texts.check), room
             )
             delta[rows] = found.delta.cpu().numpy()
             valid = batch["attention_mask"].bool()
@@ -126,7 +115,7 @@ class AttentionConductance(MapScore):
         self, attention: Tensor, attribution: Tensor, valid: Tensor, asked: Values
     ) -> Tensor:
         """Correlation of attention and attribution per text and head; NaN for constant maps."""
-        from engine.tracks.text_classifiers.map_correlation import correlations
+        from engine.tracks.text_classifiers.conductance import correlations
 
         return correlations(attention, attribution, valid, asked["correlation"])
 
@@ -158,9 +147,9 @@ class FixedClass(AttentionConductance):
         what = f"class {asked['place']} is none of {n_classes}, counted from 0."
         return [Fault(f"{self.name}.place", what, f"Give 0 to {n_classes - 1}.")]
 
-    def targets(self, texts: Texts) -> tuple[str, np.ndarray]:
+    def classes(self, texts: Texts) -> np.ndarray | None:
         """The same class for every text."""
-        return "gold", np.full_like(texts.labels, texts.asked["place"])
+        return np.full_like(texts.labels, texts.asked["place"])
 
 
 class AttributionMass(MapScore):
@@ -192,35 +181,30 @@ class CaptumLayer(HeadImportance):
 
     not_in_key = ("at_once",)
 
-    def __init__(self, name: str, attribute: str, settings: tuple[Setting, ...]) -> None:
-        """attribute: the function of `engine.tracks.text_classifiers.captum_layers` that calls
-        Captum."""
-        self.name, self.attribute, self.settings = name, attribute, settings
+    def __init__(self, name: str, *settings: Setting) -> None:
+        self.name, self.settings = name, (*settings, AT_ONCE)
 
     def scored(self, texts: Texts) -> ImportanceOfTexts:
         """per_text in logits."""
         import torch
 
-        from engine.tracks.text_classifiers import captum_layers
+        from engine.tracks.text_classifiers.captum_layers import head_outputs
 
         clf, asked = texts.clf, texts.asked
-        attribute = getattr(captum_layers, self.attribute)
 
         def of_batch(rows: np.ndarray, batch: dict[str, Any], _: int) -> list[np.ndarray]:
             with torch.no_grad():
                 target = clf.logits(batch).argmax(-1)
             if asked["target"] == "gold":
                 target = torch.as_tensor(texts.labels[rows], dtype=torch.int64, device=clf.device)
-            found = captum_layers.head_outputs(
-                clf, batch, target, attribute, asked.get("baseline", "pad")
-            )
+            found = head_outputs(clf, batch, target, self.name, asked.get("baseline", "pad"))
             return [sums.abs().cpu().numpy() for sums in found]
 
         return nan_where_cut(clf, per_text(texts, of_batch))
 
 
 ROWS = (
-    CaptumLayer("layer_integrated_gradients", "integrated_gradients", (TARGET, BASELINE, AT_ONCE)),
-    CaptumLayer("gradient_x_activation", "gradient_x_activation", (TARGET, AT_ONCE)),
-    CaptumLayer("deep_lift", "deep_lift", (TARGET, BASELINE, AT_ONCE)),
+    CaptumLayer("layer_integrated_gradients", TARGET, BASELINE),
+    CaptumLayer("gradient_x_activation", TARGET),
+    CaptumLayer("deep_lift", TARGET, BASELINE),
 )
