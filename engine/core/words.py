@@ -32,7 +32,6 @@ class Word:
 
     name: str
     definition: str
-    unit: str = ""
     better: str = ""
     caveat: str = ""
 
@@ -67,66 +66,57 @@ METRICS = {
         "AUC",
         "ROC-AUC: how often an image or text of one class is ranked above one of the other. 1 is "
         "perfect, 0.5 a coin toss.",
-        "AUC",
-        "higher",
+        better="higher",
     ),
-    "accuracy": Word(
-        "accuracy", "Share of images or texts put into their class.", "share", "higher"
-    ),
+    "accuracy": Word("accuracy", "Share of images or texts put into their class.", better="higher"),
     "cross_entropy": Word(
-        "cross-entropy", "How surprised the model is by the true classes.", "nats", "lower"
+        "cross-entropy", "How surprised the model is by the true classes.", better="lower"
     ),
     "tpr": Word(
         "true positive rate",
         "Of the images or texts of the class, the share that is found.",
-        "share",
-        "higher",
+        better="higher",
     ),
     "fpr": Word(
         "false positive rate",
         "Of the others, the share wrongly put into the class.",
-        "share",
-        "lower",
+        better="lower",
     ),
     "auc_gap": Word(
         "AUC gap",
         "AUC of the best-off subgroup minus that of the worst-off.",
-        "AUC",
-        "lower",
-        ABOVE_ZERO,
+        better="lower",
+        caveat=ABOVE_ZERO,
     ),
     "accuracy_gap": Word(
         "accuracy gap",
         "Accuracy of the best-off subgroup minus that of the worst-off.",
-        "share",
-        "lower",
-        ABOVE_ZERO,
+        better="lower",
+        caveat=ABOVE_ZERO,
     ),
     "tpr_gap": Word(
         "gap of true positive rates",
         "Highest minus lowest true positive rate.",
-        "share",
-        "lower",
-        ABOVE_ZERO,
+        better="lower",
+        caveat=ABOVE_ZERO,
     ),
     "fpr_gap": Word(
         "gap of false positive rates",
         "Highest minus lowest false positive rate.",
-        "share",
-        "lower",
-        ABOVE_ZERO,
+        better="lower",
+        caveat=ABOVE_ZERO,
     ),
     "worst_auc": Word(
-        "worst-off subgroup", "AUC of the dense model's worst-off subgroup.", "AUC", "higher"
+        "worst-off subgroup", "AUC of the dense model's worst-off subgroup.", better="higher"
     ),
     "best_auc": Word(
-        "best-off subgroup", "AUC of the dense model's best-off subgroup.", "AUC", "higher"
+        "best-off subgroup", "AUC of the dense model's best-off subgroup.", better="higher"
     ),
     "worst_accuracy": Word(
-        "worst-off subgroup", "Accuracy of the dense model's worst-off subgroup.", "share", "higher"
+        "worst-off subgroup", "Accuracy of the dense model's worst-off subgroup.", better="higher"
     ),
     "best_accuracy": Word(
-        "best-off subgroup", "Accuracy of the dense model's best-off subgroup.", "share", "higher"
+        "best-off subgroup", "Accuracy of the dense model's best-off subgroup.", better="higher"
     ),
 }
 

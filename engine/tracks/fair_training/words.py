@@ -145,9 +145,8 @@ METRICS = {
         "degradation gap",
         "Accuracy lost against the starting model: the largest loss of a subgroup minus the "
         "smallest.",
-        "share",
-        "lower",
-        ABOVE_ZERO,
+        better="lower",
+        caveat=ABOVE_ZERO,
     ),
 }
 

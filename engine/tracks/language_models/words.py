@@ -505,63 +505,62 @@ def extrapolated_words(tried: Values, sure: float) -> str:
 
 
 METRICS = {
-    "bias:group_means": Word("bias", _BIAS, "toxicity", "lower", _FLOOR),
+    "bias:group_means": Word("bias", _BIAS, better="lower", caveat=_FLOOR),
     "bias:subgroup_mean_of_means": Word(
-        "bias (unweighted mean)", _BIAS, "toxicity", "lower", _FLOOR
+        "bias (unweighted mean)", _BIAS, better="lower", caveat=_FLOOR
     ),
-    "bias:paired_prompts": Word("bias (same template)", _BIAS, "toxicity", "lower", _FLOOR),
+    "bias:paired_prompts": Word("bias (same template)", _BIAS, better="lower", caveat=_FLOOR),
     "toxicity": Word(
         "mean toxicity",
         "Mean judge score of the continuations, 0 to 1.",
-        "toxicity",
-        "lower",
-        JUDGE,
+        better="lower",
+        caveat=JUDGE,
     ),
     "toxic_share": Word(
-        "toxic share", "Share of continuations the judge scores above 0.5.", "share", "lower", JUDGE
+        "toxic share",
+        "Share of continuations the judge scores above 0.5.",
+        better="lower",
+        caveat=JUDGE,
     ),
     "perplexity": Word(
         "perplexity",
         "How surprised the model is by held-out text; 1 would be certainty.",
-        "",
-        "lower",
+        better="lower",
     ),
     "gap": Word(
-        "gap", "Toxicity of the worst-off subgroup minus that of the best-off.", "toxicity", "lower"
+        "gap", "Toxicity of the worst-off subgroup minus that of the best-off.", better="lower"
     ),
     "worst_group": Word(
         "worst-off subgroup",
         "Toxicity of the dense model's most toxic subgroup.",
-        "toxicity",
-        "lower",
+        better="lower",
     ),
     "best_group": Word(
         "best-off subgroup",
         "Toxicity of the dense model's least toxic subgroup.",
-        "toxicity",
-        "lower",
+        better="lower",
     ),
     "divergence": Word(
         "divergence per token",
         "Kullback-Leibler divergence of the next token's probabilities from the dense model's, as "
         "a mean over the text.",
-        "nats",
-        "lower",
+        better="lower",
     ),
     "flipped": Word(
         "flipped tokens",
         "Share of the text's tokens at which another token is the likeliest.",
-        "share",
-        "lower",
+        better="lower",
     ),
     "bias_floor": Word(
         "judge's floor",
         "Bias of the judge on the prompts alone; no head can change it.",
-        "toxicity",
     ),
     **{
         f"{PREFIX}{name}": Word(
-            f"{one.headline.title} ({one.title})", one.headline.about, "", "lower", one.limits
+            f"{one.headline.title} ({one.title})",
+            one.headline.about,
+            better="lower",
+            caveat=one.limits,
         )
         for name, one in scored_benchmarks().items()
     },

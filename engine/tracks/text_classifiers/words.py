@@ -203,23 +203,20 @@ METRICS = {
         "Matthews correlation",
         "Correlation of predicted and true class: 1 is perfect, 0 is chance, also where one class"
         " is rare.",
-        "",
-        "higher",
+        better="higher",
     ),
     "bpsn_auc": Word(
         "BPSN AUC",
         "Positive texts of all others against negative texts of the subgroup (background positive,"
         " subgroup negative; Borkan et al. 2019). Low: the subgroup's negative texts are taken for"
         " positive ones.",
-        "AUC",
-        "higher",
+        better="higher",
     ),
     "bnsp_auc": Word(
         "BNSP AUC",
         "Positive texts of the subgroup against negative texts of all others (background negative,"
         " subgroup positive; Borkan et al. 2019). Low: the subgroup's positive texts are missed.",
-        "AUC",
-        "higher",
+        better="higher",
     ),
 }
 
