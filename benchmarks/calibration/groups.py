@@ -50,11 +50,6 @@ def measures(quick: bool) -> list[Measure]:
     return [*found, *few, *named, *_biases(worlds), *bands, *more]
 
 
-def _most(templates: int) -> float:
-    """How often an interval may hold; with few templates it errs upwards."""
-    return 0.98 if templates > 5 else 0.995
-
-
 def own(one: Drawn, spread: float) -> np.ndarray:
     """What templates add to one group alone, [prompts, worlds]."""
     code = np.unique(one.table["template"] + one.table["subgroup"], return_inverse=True)[1]
@@ -87,9 +82,8 @@ def _single(world: World, worlds: int) -> list[Measure]:
             )
     names = ("a subgroup's toxicity", "its change", "the change of its perplexity")
     where = f"words {world.words}, templates {world.templates}"
-    most = _most(world.templates)
     return [
-        Measure(f"{COVERED}: {name}, {where}", float(share), "of groups", most, floor=0.92)
+        Measure(f"{COVERED}: {name}, {where}", float(share), "of groups", 0.98, floor=0.92)
         for name, share in zip(names, np.mean(held, axis=0), strict=True)
     ]
 
@@ -172,7 +166,7 @@ def _biases(worlds: int) -> list[Measure]:
         each = errors.levels(dense, reading), errors.changes(variant, reading, dense=dense)
         for name, one_of in zip(("bias", "its change"), each, strict=True):
             said = f"{COVERED}: {name}, {reading}, words {words}, templates {templates}"
-            most = 0.995 if reading == PAIRED or words < 3 else _most(templates)
+            most = 0.98 if reading != PAIRED and words > 2 else 0.995  # these err upwards
             found.append(Measure(said, covers(one_of), "of worlds", most, floor=0.92))
     return found
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -550,10 +551,7 @@ class Arm:
             drawn = gaps(nulls[:, start:stop].reshape(len(nulls), *ends.groups.shape))
             start = stop
             for cell, draws in zip(ends.gaps, drawn.T, strict=True):
-                chance = band(rows[cell]["value"], draws)
-                # Groups of very unequal size are apart by their noise: none is no gap then.
-                least = {"low": 0.0} if chance.p > MISSED and rows[cell]["low"] > 0 else {}
-                found.append({**rows[cell], **least, **_band_columns(chance)})
+                found.append(with_band(rows[cell], band(rows[cell]["value"], draws)))
             if ends.named and self is not self.measure.dense_arm:
                 both = (_difference(rows[ends.named[end]]) for end in ("worst_auc", "best_auc"))
                 found[-len(GAPS)]["verdict"] = words_of(*both)
@@ -582,6 +580,13 @@ def of_axis(
 
 def _difference(row: Values) -> Difference:
     return Difference(row["delta"], row["delta_low"], row["delta_high"], row["delta_p"], row["n"])
+
+
+def with_band(row: Values, chance: Band) -> dict[str, Any]:
+    """The row of a gap with its null band. Groups of very unequal size are apart by their noise: a
+    gap that exchanged labels explain may be none."""
+    least = {"low": 0.0} if chance.p > MISSED and row["low"] > 0 else {}
+    return {**row, **least, **_band_columns(chance)}
 
 
 def _band_columns(found: Band) -> dict[str, float]:

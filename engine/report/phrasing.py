@@ -154,6 +154,9 @@ def clear(rows: list[dict[str, Any]], way: str) -> list[dict[str, Any]]:
 
 FREEDOM = 10
 """Degrees of freedom that intervals are taken to have, of some ten words or trials."""
+FOUR_OF_FIVE = 0.9
+"""Errors by which a change must lie beyond the end of its interval: the 80 % point of Student's t,
+.88, and a little for the noise of its width."""
 
 
 @cache
@@ -174,7 +177,7 @@ def smallest_seen(row: Values, among: int, most: float = math.inf) -> float:
     most: the largest there can be, where each item moves by that or not at all. Those that do make
     the change noisier than it was: X = q √(e² + X (most − X) / n), of n items.
     """
-    error, q = half_width(row) / _quantile(1), _quantile(among) + 0.9
+    error, q = half_width(row) / _quantile(1), _quantile(among) + FOUR_OF_FIVE
     if not math.isfinite(most):
         return q * error
     share = q**2 / row["n"]

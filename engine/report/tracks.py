@@ -105,7 +105,7 @@ class Measure:
     @property
     def most(self) -> float:
         """By how much an item moves a group at most: of a share, 1; inf where it is no share."""
-        return math.inf if self.metric in ("perplexity", "auc") else 1.0
+        return math.inf if self.metric == "perplexity" or self.metric.endswith("auc") else 1.0
 
     @property
     def better(self) -> str:

@@ -148,6 +148,7 @@ def verdict_of(worst: Difference, best: Difference) -> str:
 
 EXCHANGES = 999
 MANY_WORDS = 8
+"""From so many on, whole words are exchanged; of fewer, exchanged whole, no test finds much."""
 
 
 def direction(moved: np.ndarray, unit: np.ndarray, word: np.ndarray) -> float:

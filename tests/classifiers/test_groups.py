@@ -10,9 +10,11 @@ from engine.classifiers.groups import (
     GROUPS,
     METRICS,
     RESULTS,
+    Band,
     GroupMeasure,
     arm_difference,
     degenerate,
+    with_band,
 )
 from engine.classifiers.layout import IMAGES, ONE_CLASS
 from engine.core.errors import PruneAuditError, RequestError
@@ -427,3 +429,9 @@ def test_a_gap_of_models_that_miss_nothing_may_be_more_than_none():
     right = np.eye(2)[images["label"].to_numpy()] * 0.98 + 0.01
     gap = one(small(images, ["skin"], right).dense().results, metric="accuracy_gap")
     assert gap["value"] == gap["low"] == 0 and 0.03 < gap["high"] < 0.1
+
+
+def test_a_gap_that_exchanged_labels_explain_may_be_none():
+    row = {"value": 0.2, "low": 0.1}
+    lows = [with_band(row, Band(0.1, 0.0, 0.3, p))["low"] for p in (0.04, 0.06, np.nan)]
+    assert lows == [0.1, 0.0, 0.1]

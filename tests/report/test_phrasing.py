@@ -167,3 +167,11 @@ def test_groups_are_all_named_or_counted():
 def test_a_model_is_called_by_the_last_part_of_its_path():
     assert words.model_name("/home/me/models/small") == "small"
     assert words.model_name("EleutherAI/gpt-neo-125m") == "EleutherAI/gpt-neo-125m"
+
+
+def test_a_change_that_would_be_found_counts_the_noise_of_the_items_that_turn():
+    row = {"delta": 0.0, "delta_low": -0.05, "delta_high": 0.05, "n": 60}
+    error, q = 0.05 / stats.t.isf(0.025, 10), stats.t.isf(0.025 / 4, 10) + phrasing.FOUR_OF_FIVE
+    found = phrasing.smallest_seen(row, 4, 1.0)
+    assert found == pytest.approx(q * math.sqrt(error**2 + found * (1 - found) / 60))
+    assert phrasing.smallest_seen(row, 4) == pytest.approx(q * error) and q * error < found

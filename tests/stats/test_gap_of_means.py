@@ -182,3 +182,12 @@ def test_intervals_stay_inside_what_a_quantity_can_be():
     assert kept.high[0] == 1.0 and kept.low[0] == level(gap).low[0]
     change = difference(replace(none, most=np.ones(1)), replace(gap, most=np.ones(1)))
     assert change.low[0] == -1.0 and change.value[0] == pytest.approx(-0.9)
+
+
+def test_an_auc_with_few_of_a_class_has_the_interval_of_students_t():
+    draws = 0.8 + 0.05 * np.random.default_rng(0).normal(size=(1, 400, 2))
+    units, ranks = np.array([5.0, 5.0]), np.array([True, False])
+    trials = Trials((0,), np.full((1, 2), 0.8), draws, ranks | True, units, 1.0, ranks)
+    low = level(replace(trials, draws=draws[..., :1].repeat(2, axis=2))).low
+    wide, narrow = np.log(low / (1 - low)) - np.log(4)
+    assert wide / narrow == pytest.approx(t.isf(0.025, 4) / norm.isf(0.025) * np.sqrt(5 / 4))

@@ -16,13 +16,14 @@ from engine.report.charts.panel import Choice, Panel, blank, nothing, wrapped
 from engine.report.schema import hovers, readable
 from engine.report.tracks import Flips
 from engine.stats.clustered import MISSED, Clustered, Student, benjamini_hochberg
-from engine.stats.resampling import EXCHANGES, churn, direction
+from engine.stats.resampling import EXCHANGES, MANY_WORDS, churn, direction
 from engine.store.runs import Run
 
 LONGEST = 16
 HOW = (
-    f"Direction: both models exchanged within each item, {EXCHANGES} times. q: Benjamini–Hochberg"
-    " over subgroups. Bars: 95 % intervals of the net share. Both are clustered by"
+    f"Direction: both models exchanged within each item, {EXCHANGES} times; within whole words or "
+    f"clusters where there are {MANY_WORDS} or more. q: Benjamini–Hochberg over subgroups. Bars: "
+    "95 % intervals of the net share. Both are clustered by"
 )
 COLUMNS = "group n bad good other net net_low net_high p q churn"
 LOOKS = {"bad": ("#D55E00", "#F0803C"), "good": ("#0072B2", "#56B4E9")}

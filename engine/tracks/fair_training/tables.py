@@ -13,6 +13,7 @@ import pandas as pd
 
 from engine.audit.session import Session
 from engine.classifiers.groups import (
+    NO_BAND,
     RESULTS,
     Arm,
     Band,
@@ -21,6 +22,7 @@ from engine.classifiers.groups import (
     arm_difference,
     band,
     degenerate,
+    with_band,
 )
 from engine.classifiers.images.context import DENSE, ImageShard
 from engine.classifiers.tables import (
@@ -565,31 +567,20 @@ def degradation_gaps(arm: Arm, variant: str, number: int | None = None) -> pd.Da
         null = _null(arm, exchange, list(places), float(found.value[place]))
         few = len(axis.counts) < 2
         counted = axis.groups["n"].iloc[axis.counts].sum()
-        shown.append(
-            {
-                "variant": variant,
-                "split": measure.split,
-                "axis": axis.name,
-                "metric": METRIC,
-                "value": found.value[place],
-                "low": found.low[place],
-                "high": found.high[place],
-                "n": int(counted),
-                "null_mean": null.mean,
-                "null_low": null.low,
-                "null_high": null.high,
-                "null_p": null.p,
-                "group": "",
-                "verdict": (
-                    measure.cells.loc[
-                        int(where(measure.cells, axis=axis.name, metric="auc_gap").index[0]),
-                        "verdict",
-                    ]
-                    if few
-                    else ""
-                ),
-            }
-        )
+        first = int(where(measure.cells, axis=axis.name, metric="auc_gap").index[0])
+        row = {
+            "variant": variant,
+            "split": measure.split,
+            "axis": axis.name,
+            "metric": METRIC,
+            "value": found.value[place],
+            "low": found.low[place],
+            "high": found.high[place],
+            "n": int(counted),
+            "group": "",
+            "verdict": measure.cells.loc[first, "verdict"] if few else "",
+        }
+        shown.append(with_band(row, null))
     return pd.DataFrame(shown).reindex(columns=list(RESULTS))
 
 
@@ -627,7 +618,7 @@ def _groups_lost(arm: Arm, trials: Trials) -> Iterator[tuple[np.ndarray, np.ndar
 def _null(arm: Arm, exchange: Exchange, places: list[int], value: float) -> Band:
     """Band of the gap between mean losses under exchanged labels."""
     if not exchange.n_groups:
-        return Band(np.nan, np.nan, np.nan, np.nan)
+        return NO_BAND
     dense, numbers = arm.measure.dense_arm, arm.trials.numbers
     own = {*numbers} <= {*dense.trials.numbers}
     sizes = np.stack([(exchange.codes == group).sum(axis=0) for group in range(exchange.n_groups)])

@@ -96,13 +96,10 @@ class BootstrapMetric(ABC):
             answers = part[self._order]
             values.append(self.values(answers, self.plain)[0])
             draws.append(self.values(answers, self.weights))
-        shares, units = (
-            np.ones(len(self.cells), dtype=bool),
-            self.cells["units"].to_numpy(dtype=float),
-        )
-        return CellArm(
-            self, Trials(tuple(found), np.stack(values), np.stack(draws), shares, units, 1.0)
-        )
+        shares, units = np.ones(len(self.cells), dtype=bool), self.cells["units"].to_numpy(float)
+        ranks = self.cells["metric"].str.endswith("auc").to_numpy()
+        whole = Trials(tuple(found), np.stack(values), np.stack(draws), shares, units, 1.0, ranks)
+        return CellArm(self, whole)
 
     def _spread(self, axis: Axis, parts: Sequence[np.ndarray]) -> np.ndarray:
         """Weights of every row, [rows, sets] uint8, from those of each stratum; rows without a

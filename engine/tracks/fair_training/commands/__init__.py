@@ -1,1 +1,1 @@
-"""Commands of this track: fairtrain. One command, one file."""
+"""This track's part in a command that tracks share: ask."""

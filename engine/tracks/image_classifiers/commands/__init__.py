@@ -1,1 +1,1 @@
-"""This track's part in a command that tracks share: evaluate."""
+"""This track's parts in commands that tracks share: ask and evaluate."""

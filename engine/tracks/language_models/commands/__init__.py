@@ -1,1 +1,2 @@
-"""Commands of this track: predict, import-scores. One command, one file."""
+"""Commands of this track: import-scores, judge, labels, predict, transfer, and its parts in ask and
+scores. One command, one file."""

@@ -1,1 +1,1 @@
-"""Ways to score the attention heads of a text classifier: one way, one file."""
+"""Ways to score the attention heads of a text classifier: found by being here."""
