@@ -210,9 +210,9 @@ def bifp(
 
     settings: of the method, as declared where not given.
     """
-    method = fair_method("bifp-uns")
-    kind = type("Ablated", (type(method),), {"fair_mask": fair_mask, "fair_weights": fair_weights})
-    (one,) = kind().train(job_of(problem, dense(problem), method, **settings))
+    method: Any = fair_method("bifp-uns")
+    method = replace(method, fair_mask=fair_mask, fair_weights=fair_weights)
+    (one,) = method.train(job_of(problem, dense(problem), method, **settings))
     return one.keep
 
 
