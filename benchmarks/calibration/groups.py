@@ -29,6 +29,8 @@ KEPT, OWN = 0.7, 0.05
 group alone."""
 UNLIKE = 0.10
 """The same where the group null band is judged."""
+WORDY = 0.15
+"""Standard deviation of what a cut does to single words, where that is most of what it does."""
 TOKENS, NATS = 10, 3.0
 """Of a text, and of each of its tokens on average."""
 PAIRED = "paired_prompts"
@@ -45,6 +47,8 @@ def measures(quick: bool) -> list[Measure]:
     named = [one for world in ENOUGH[:2] for one in _named(world, worlds)]
     unlike = [World(4, 60, 8, templates, 0.0) for templates in (3, 4, 6, 12)]
     named += [one for world in unlike for one in _named(world, 3 * worlds, 2 * UNLIKE)]
+    wordy = [World(9, 60, words, 12, 0.0) for words in (3, 5, 8)]
+    named += [_named(world, worlds, word=WORDY)[0] for world in wordy]
     more = [*_rare(worlds), *_alike(worlds), *_uneven(), *_text(worlds), *_heads(worlds)]
     more += [_seen(world, share, worlds // 2) for world in ENOUGH[1:2] for share in (0.05, 0.2)]
     return [*found, *few, *named, *_biases(worlds), *bands, *more]
@@ -88,12 +92,13 @@ def _single(world: World, worlds: int) -> list[Measure]:
     ]
 
 
-def _named(world: World, worlds: int, spread: float = OWN) -> list[Measure]:
+def _named(world: World, worlds: int, spread: float = OWN, word: float = 0.02) -> list[Measure]:
     """How often a headline names a group where a cut changes none: groups allowed for, or not.
-    spread: of what templates add to one group alone, to its change half as much."""
+    spread: of what templates add to one group alone, to its change half as much. word: of what
+    single words add to the change."""
     one, named = drawn(world, worlds, 0), []
     dense = one.dense + own(one, spread)
-    variant = dense + one.noise(0.2, 0.02, 0.02) + own(one, spread / 2)
+    variant = dense + one.noise(0.2, word, 0.02) + own(one, spread / 2)
     errors = BiasErrors(one.table)
     for before, then in zip(dense.T, variant.T, strict=True):
         first, second = (one.table.assign(toxicity=part) for part in (before, then))
@@ -101,10 +106,13 @@ def _named(world: World, worlds: int, spread: float = OWN) -> list[Measure]:
         ways = [[direction(row, among) for row in rows] for among in (1, len(rows))]
         named.append([bool({"fell", "rose"} & set(way)) for way in ways])
     alone, allowed = np.mean(named, axis=0)
-    where = f"that changes none of 4, words {world.words}, templates {world.templates}"
+    where = f"that changes none of {world.subgroups}, words {world.words}"
+    where += f", templates {world.templates}"
     where += f", template and group SD {spread / 2:g}" if spread != OWN else ""
+    where += f", words' SD {word:g}" if word == WORDY else ""
+    most = None if word == WORDY and world.words < 8 else 0.08
     return [
-        Measure(f"a group is named of a cut {where}", float(allowed), "of cuts", 0.08),
+        Measure(f"a group is named of a cut {where}", float(allowed), "of cuts", most),
         Measure(f"one would be, were each looked at alone, {where}", float(alone), "of cuts"),
     ]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -455,7 +456,7 @@ def load_detoxify_checkpoint(folder: Path) -> Detoxify:
     try:
         asked = whole["config"]["arch"]["args"]
         place = folder / asked["model_type"]
-        asked["model_type"] = str(place.resolve())
+        asked["model_type"] = os.path.realpath(place)
     except (KeyError, TypeError) as error:
         raise _refusal(folder, f"its checkpoint is not in Detoxify's format ({error}).") from error
     if not (place / "config.json").is_file():

@@ -2,7 +2,8 @@
 
 `wrong_words.csv` is the table: the track that is needed, the words, where the faults are (exactly
 these after "=", else these among others), and what is said. {out} is a folder that stays empty but
-for a file called `file`, {lm} and {task} hold a tiny language model and a tiny task.
+for a file called `file`, {lm} and {task} hold a tiny language model and a tiny task, {circle} is a
+link to itself.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ ROWS = list(csv.DictReader(TABLE.open(newline="", encoding="utf-8")))
 def sound(tmp_path_factory):
     """What the table calls by name: models, a task, a store with a run."""
     folder = tmp_path_factory.mktemp("sound")
+    (folder / "circle").symlink_to(folder / "circle")
     for name, track, write in (
         ("lm", "language_models", "write_sound"),
         ("task", "text_classifiers", "text_world"),
@@ -48,7 +50,8 @@ def test_it_is_refused_with_its_faults_and_nothing_is_written(
     monkeypatch.setattr("engine.audit.jobs.run_job", None)  # what slips through shall not run
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("in the way")
-    places = {"out": tmp_path, **{name: sound / name for name in ("lm", "task", "store")}}
+    here = ("lm", "task", "store", "circle")
+    places = {"out": tmp_path, **{name: sound / name for name in here}}
     asked = [word.format(**places) for word in shlex.split(row["words"])]
     assert main([*asked, "--json"]) == 2
     told = json.loads(capsys.readouterr().out)

@@ -256,9 +256,9 @@ def _data_faults(where: str, folder: Path, found: Values) -> Iterator[Fault]:
     ):
         yield Fault(where, "dataset_kwargs must name data_files and nothing else.", fix)
         return
-    root = folder.resolve()
+    root = os.path.realpath(folder)
     for name in sum(_named_files(said["data_files"]).values(), []):
-        place = (folder / name).resolve()
+        place = Path(os.path.realpath(folder / name))
         if "://" in name or not place.is_relative_to(root):
             yield Fault(where, f"{name[:80]!r} does not lie beside the task's file.", fix)
         elif not place.is_file():
@@ -279,7 +279,7 @@ def _named_files(said: Any) -> dict[str, list[str]]:
 def _data_files(folder: Path, found: Values) -> dict[str, list[str]]:
     named = _named_files(found["dataset_kwargs"]["data_files"])
     return {
-        split: [str((folder / name).resolve()) for name in names] for split, names in named.items()
+        split: [os.path.realpath(folder / name) for name in names] for split, names in named.items()
     }
 
 

@@ -431,10 +431,10 @@ def _stays_inside(name: str) -> bool:
 def _sizes_in(root: Path, folder: PurePosixPath, confined: bool) -> dict[str, int]:
     """Bytes of each file of one folder; {} where there is no such folder. Links that lead out of a
     confined root count as missing."""
-    top, place = root.resolve(), root / folder
+    top, place = os.path.realpath(root), root / folder
 
     def stays(path: Path) -> bool:
-        return not confined or path.resolve().is_relative_to(top)
+        return not confined or Path(os.path.realpath(path)).is_relative_to(top)
 
     if not place.is_dir() or not stays(place):
         return {}

@@ -13,9 +13,9 @@ from tests.tracks.image_classifiers.worlds import image_request
 
 
 @pytest.mark.slow
-def test_learned_and_trained_methods_choose_heads(tmp_path, monkeypatch):
-    monkeypatch.setattr(tiny_images, "CLASSES", tuple(map(str, range(10))))
-    folder = tiny_images.saved_by_transformers("vit", tmp_path / "vit")
+def test_learned_and_trained_methods_choose_heads(tmp_path):
+    classes = tuple(map(str, range(10)))
+    folder = tiny_images.saved_by_transformers("vit", tmp_path / "vit", classes)
     methods = ("autobot", "taylor", "autobot+pw", "fpgm")
     asked = image_request(model=str(folder), methods=methods, speedups=(1.2,), trials=1)
     run = run_image_audit(asked, Store(tmp_path / "store"))
