@@ -15,7 +15,6 @@ from engine.core.types import FilterMask, Values
 if TYPE_CHECKING:
     from engine.surgery.agreement import Agreement
     from engine.surgery.apply import Applied
-    from engine.surgery.filters.graph import FilterAgreement
 
 PROBES = (
     "The people of the town said that",
@@ -80,7 +79,7 @@ def _heads(applied: Applied, args: argparse.Namespace) -> tuple[Values, str]:
     return _said(applied, args.to, found, asked.format(len(PROBES)))
 
 
-def _refuse_unequal(found: Agreement | FilterAgreement, reloaded: bool = True) -> None:
+def _refuse_unequal(found: Agreement, reloaded: bool = True) -> None:
     if not (found.holds and reloaded):
         raise MaskError(
             "The masked model and the one that is cut do not agree: logits differ by"

@@ -13,7 +13,7 @@ import contextlib
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,7 +26,7 @@ from engine.core.types import FilterMask, rng
 from engine.models.load_image_classifier import Classifier, state_hash
 from engine.models.runtime import is_out_of_memory
 from engine.models.transformer import attached
-from engine.surgery.agreement import Twice, doubled, judged
+from engine.surgery.agreement import Agreement, Twice, doubled, judged
 from engine.surgery.filters.reading import (
     SERVES,
     FilterGraph,
@@ -347,21 +347,6 @@ History = list[list[Any]]
 in order."""
 
 
-@dataclass(frozen=True)
-class FilterAgreement:
-    """Masked against cut on the same images: their logits.
-
-    exact: the largest difference of a logit where both are computed in float64, None where they
-    cannot.
-    """
-
-    max_logit_difference: float
-    tolerance: float
-    holds: bool
-    images: int
-    exact: float | None = None
-
-
 def cut_filters(classifier: Classifier, mask: FilterMask) -> tuple[Classifier, History]:
     """A smaller classifier of its own, and the history that replays the cut. The given one stays as
     it is."""
@@ -445,7 +430,7 @@ def _settled(model: Any) -> Any:
 
 def agree_filters(
     whole: Classifier, graph: FilterGraph, mask: FilterMask, small: Classifier, pixels: np.ndarray
-) -> FilterAgreement:
+) -> Agreement:
     """`whole` with `mask` against `small`, which was cut from it, on uint8 images [n, H, W, 3]."""
     images = whole.prepared(pixels)
 
@@ -466,8 +451,7 @@ def agree_filters(
         )
 
     own = logits(whole, images), logits(small, images)
-    found = judged(own, images.dtype, in_float64, one_by_one)
-    return FilterAgreement(found.difference, found.tolerance, found.holds, len(pixels), found.exact)
+    return judged(own, images.dtype, in_float64, one_by_one)
 
 
 def widths_after(mask: FilterMask) -> Sequence[tuple[str, int, int]]:
