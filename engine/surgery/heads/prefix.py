@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -177,7 +177,7 @@ def _batch(
     for group, hidden in _each_off(lm, rows, units, hooks, room, whole):
         picked = rows.picked(hidden)
         logps = _token_logps(lm, picked.flatten(0, 1), wanted.repeat(len(picked)), decoding)
-        off[[1 + at for at in group] or 0] = rows.sums(logps.view(len(picked), -1))
+        off[[1 + at for at in group] or [0]] = rows.sums(logps.view(len(picked), -1))
         if group:
             done += len(group) * (lm.n_layers - units[group[0]] // lm.n_heads)
             hooks.inside(done / work)
@@ -191,7 +191,7 @@ def _each_off(
     [times * rows, tokens, hidden]. First, where the `whole` dense model is wanted, none of them and
     its own output."""
     layers, width = sorted({unit // lm.n_heads for unit in units}), max(1, room // rows.ids.numel())
-    kept, last = dense_pass(lm, rows.ids, layers, whole)
+    calls, inside, last = dense_pass(lm, rows.ids, layers, whole)
     if whole:
         yield [], last
     for layer in layers:
@@ -200,7 +200,7 @@ def _each_off(
             hooks.check()
             group = mine[start : start + width]
             heads = [units[at] % lm.n_heads for at in group]
-            yield group, without_heads(lm, kept, layer, heads)
+            yield group, without_heads(lm, calls, inside[layer], layer, heads)
 
 
 def _whole_passes(
@@ -230,36 +230,28 @@ def _whole_passes(
     return found[0], found[1:]
 
 
-@dataclass
-class Kept:
-    """What a dense pass leaves: per block its other arguments, per wanted layer the block's input
-    and the heads' outputs.
-
-    inputs: [rows, tokens, hidden]; heads: [rows, tokens, heads * width].
-    """
-
-    inputs: dict[int, torch.Tensor] = field(default_factory=dict)
-    calls: dict[int, Any] = field(default_factory=dict)
-    heads: dict[int, torch.Tensor] = field(default_factory=dict)
-
-
 def dense_pass(
     lm: LanguageModel, ids: torch.Tensor, layers: Sequence[int], whole: bool
-) -> tuple[Kept, torch.Tensor]:
+) -> tuple[dict[int, Any], dict[int, torch.Tensor], torch.Tensor]:
     """One forward pass of ids [rows, tokens] without a mask.
 
-    Returns what to keep for `layers`, and the last block's output [rows, tokens, hidden]. Not
-    `whole`, nothing is computed above the highest of `layers`, and that output is no one's.
+    Returns what each block is called with (see `keeping_calls`), the outputs of the heads of
+    `layers`, [rows, tokens, heads * width], and the last block's, [rows, tokens, hidden]. Not
+    `whole`, nothing is computed above the highest of `layers`, and that last output is no one's.
     """
-    kept, calls, out = Kept(), dict[int, Any](), dict[str, torch.Tensor]()
+    calls, heads, last = dict[int, Any](), dict[int, torch.Tensor](), list[torch.Tensor]()
+    blocks = lm.adapter.blocks(lm.model)
 
     def keep_heads(layer: int) -> Any:
-        return lambda module, args: kept.heads.__setitem__(layer, args[0])
+        return lambda module, args: heads.__setitem__(layer, args[0])
+
+    def keep_last(module: torch.nn.Module, args: Any, made: Any) -> None:
+        last.append(first_of(made))
 
     with (
-        attached(keeping_calls(lm.adapter.blocks(lm.model), calls)),
+        attached(keeping_calls(blocks, calls)),
         attached(at_projections(lm, layers, keep_heads)),
-        attached([last_hidden(lm, out)]),
+        attached([blocks[lm.n_layers - 1].register_forward_hook(keep_last)]),
         nullcontext() if whole else _answered_above(lm, max(layers)),
     ):
         # Embeddings instead of ids: transformers warns about padding it finds in ids, and there is
@@ -267,9 +259,7 @@ def dense_pass(
         lm.adapter.backbone(lm.model)(
             inputs_embeds=lm.model.get_input_embeddings()(ids), use_cache=False
         )
-    kept.calls = {layer: rest for layer, (_, *rest) in calls.items()}
-    kept.inputs = {layer: calls[layer][0] for layer in layers}
-    return kept, out["last"]
+    return calls, heads, last[-1]
 
 
 @contextmanager
@@ -289,30 +279,21 @@ def _answered_above(lm: LanguageModel, layer: int) -> Iterator[None]:
             del block.forward
 
 
-def last_hidden(lm: LanguageModel, out: dict[str, torch.Tensor]) -> Any:
-    """A hook that puts the last block's output [rows, tokens, hidden] into `out` as "last"; remove
-    it again."""
-    block = lm.adapter.blocks(lm.model)[lm.n_layers - 1]
-    return block.register_forward_hook(lambda module, args, made: out.update(last=first_of(made)))
-
-
-def without_heads(lm: LanguageModel, kept: Kept, layer: int, heads: Sequence[int]) -> torch.Tensor:
+def without_heads(
+    lm: LanguageModel, calls: dict[int, Any], inside: torch.Tensor, layer: int, heads: Sequence[int]
+) -> torch.Tensor:
     """The last block's output with each of `heads` of one layer off alone, [heads * rows, tokens,
-    hidden]."""
-    blocks, width, inside = (
-        lm.adapter.blocks(lm.model),
-        lm.adapter.head_dim,
-        kept.heads[layer],
-    )
+    hidden]; `calls` and `inside`, the outputs of the layer's heads, as from `dense_pass`."""
+    blocks, width, rows = lm.adapter.blocks(lm.model), lm.adapter.head_dim, len(inside)
     stacked = inside.repeat(len(heads), 1, 1)
     for at, head in enumerate(heads):
-        stacked[at * len(inside) : (at + 1) * len(inside), :, head * width : (head + 1) * width] = 0
+        stacked[at * rows : (at + 1) * rows, :, head * width : (head + 1) * width] = 0
     given = lm.adapter.output_projection(lm.model, layer)(stacked)
-    hidden = kept.inputs[layer].repeat(len(heads), 1, 1)
+    hidden = calls[layer][0].repeat(len(heads), 1, 1)
     with answers(*lm.adapter.stand_in(lm.model, layer, given)):
-        hidden = again(blocks[layer], hidden, kept.calls[layer], len(inside), len(heads))
+        hidden = again(blocks[layer], hidden, calls[layer][1:], rows, len(heads))
     for above in range(layer + 1, lm.n_layers):
-        hidden = again(blocks[above], hidden, kept.calls[above], len(inside), len(heads))
+        hidden = again(blocks[above], hidden, calls[above][1:], rows, len(heads))
     return hidden
 
 
