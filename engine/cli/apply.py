@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from engine.audit.command_line import command
 from engine.core.errors import MaskError
+from engine.core.files import new_folder
 from engine.core.types import FilterMask, Values
 
 if TYPE_CHECKING:
     from engine.surgery.agreement import Agreement
     from engine.surgery.apply import Applied
-    from engine.surgery.filters.graph import FilterAgreement
 
 PROBES = (
     "The people of the town said that",
@@ -71,16 +71,14 @@ def _heads(applied: Applied, args: argparse.Namespace) -> tuple[Values, str]:
             found.append(agree(uncut, mask, PROBES, cut))
         _refuse_unequal(found[-1])
 
-    def fill(draft: Path) -> None:
-        compare(load(save(applied.cut, applied.record, draft), str(uncut.device)))
-
     compare(applied.cut)
-    replay.whole(args.to, fill)
+    with new_folder(args.to) as draft:
+        compare(load(save(applied.cut, applied.record, draft), str(uncut.device)))
     asked = "class of {} sentences" if is_text else "greedy text on {} prompts"
     return _said(applied, args.to, found, asked.format(len(PROBES)))
 
 
-def _refuse_unequal(found: Agreement | FilterAgreement, reloaded: bool = True) -> None:
+def _refuse_unequal(found: Agreement, reloaded: bool = True) -> None:
     if not (found.holds and reloaded):
         raise MaskError(
             "The masked model and the one that is cut do not agree: logits differ by"
@@ -127,7 +125,6 @@ def _filters(applied: Applied, args: argparse.Namespace) -> tuple[Values, str]:
 
     from engine.surgery.filters.graph import agree_filters, filter_graph
     from engine.surgery.filters.replay import load_cut_classifier, same_weights, save_cut_classifier
-    from engine.surgery.heads.replay import whole as put_whole
     from engine.surgery.record import FilterRecord
 
     whole, small, record = applied.whole, applied.cut, applied.record
@@ -138,11 +135,9 @@ def _filters(applied: Applied, args: argparse.Namespace) -> tuple[Values, str]:
     agreement = agree_filters(whole, graph, record.mask, small, pixels)
     _refuse_unequal(agreement)
 
-    def fill(draft: Path) -> None:
+    with new_folder(args.to) as draft:
         again = load_cut_classifier(save_cut_classifier(small, record, draft), str(whole.device))
         _refuse_unequal(agreement, same_weights(small, again))
-
-    put_whole(args.to, fill)
     flops = filter_graph(small).flops()
     value = {
         "ok": True,

@@ -44,11 +44,17 @@ def make_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
 
 
-def empty_folder(folder: str | Path) -> Path:
-    """The folder, made where it is not there. RequestError where something lies in it."""
+def _unused(folder: str | Path) -> Path:
+    """A place that a person named. RequestError where something lies in it."""
     folder = Path(folder).expanduser()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise refusal("to", f"{folder} is not an empty folder.", "Choose another folder.")
+    return folder
+
+
+def empty_folder(folder: str | Path) -> Path:
+    """The folder, made where it is not there. RequestError where something lies in it."""
+    folder = _unused(folder)
     with explained(folder, "folder"):
         make_folder(folder)
     return folder
@@ -148,9 +154,9 @@ def write_json(path: Path, value: Any) -> None:
 
 
 @contextlib.contextmanager
-def folder_whole(target: Path) -> Iterator[Path]:
+def folder_whole(target: Path, noun: str = "store") -> Iterator[Path]:
     """A temporary folder that becomes `target` when the block ends well, and vanishes otherwise."""
-    with explained(target.parent):
+    with explained(target.parent, noun):
         make_folder(target.parent)
         temporary = Path(
             tempfile.mkdtemp(prefix=f".{target.name}.", suffix=UNFINISHED, dir=target.parent)
@@ -158,13 +164,20 @@ def folder_whole(target: Path) -> Iterator[Path]:
         handle = os.open(temporary, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
-        with explained(target.parent):
+        with explained(target.parent, noun):
             yield temporary
             temporary.chmod(0o755)
             _put(temporary, target)
     finally:
         os.close(handle)
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def new_folder(folder: str | Path) -> Iterator[Path]:
+    """The same of a folder that a person named. RequestError where something lies in it."""
+    with folder_whole(_unused(folder), "folder") as draft:
+        yield draft
 
 
 def _put(folder: Path, target: Path) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import filecmp
 import importlib.util
 import json
-import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from engine.core.errors import StoreError
 from engine.core.files import ASSETS, make_folder
 from engine.models.config_file import config_or_nothing, named_architecture
 from engine.models.notes import has_encoder, is_built_on
+from engine.store.runs import default_root
 from engine.store.sealed import read_document, write_document
 
 DETOXIFY = ("original", "original-small", "unbiased", "unbiased-small", "multilingual")
@@ -35,7 +35,7 @@ ARCHITECTURES = tuple(TENSOR_NAMES["names"])
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _HUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)?")
-_KEPT = 12
+_KEPT, _RECENT = 12, "recent_models.json"
 SCHEMA = 1
 """Of the list of models used lately."""
 
@@ -126,7 +126,7 @@ def remember(name: str, revision: str | None = None) -> None:
     error."""
     kept = [item for item in _remembered() if item.get("name") != name]
     kept.insert(0, {"name": name, "revision": revision})
-    path = _recent_file()
+    path = default_root() / _RECENT
     try:
         make_folder(path.parent)
         write_document(path, {"models": kept[:_KEPT]}, SCHEMA)
@@ -154,16 +154,12 @@ def _is_named(folder: Path, *ends: str) -> bool:
     return named_architecture(config_or_nothing(folder)).endswith(ends)
 
 
-def _recent_file() -> Path:
-    home = os.environ.get("PRUNEAUDIT_STORE") or "~/.local/share/pruneaudit"
-    return Path(home).expanduser() / "recent_models.json"
-
-
 def _remembered() -> list[dict]:
     """Models used lately; none where the list is damaged or of a newer version."""
     try:
-        found = read_document(_recent_file(), "the list of recent models", SCHEMA).get("models")
+        whole = read_document(default_root() / _RECENT, "the list of recent models", SCHEMA)
     except StoreError:
         return []
+    found = whole.get("models")
     kept = found if isinstance(found, list) else []
     return [item for item in kept if isinstance(item, dict) and item.get("name")]

@@ -176,6 +176,22 @@ def class_name_faults(names: Sequence[str]) -> list[Fault]:
     return [Fault("classes", what, "Name every class once, in the order of the outputs.")]
 
 
+def class_order_faults(
+    classes: Sequence[str], own: Sequence[str], outputs: int, name: str, else_: str = ""
+) -> list[Fault]:
+    """Classes that are not as many as a model's outputs, or its own (where it says them) in another
+    order. else_: what could be done instead."""
+    fix = f"Give the classes that the head was trained for, in their order{else_}."
+    asked, said = ([one.casefold() for one in names] for names in (classes, own))
+    if len(classes) != outputs:
+        what = f"there are {len(classes)} classes, but the head of {name} gives {outputs} numbers."
+    elif said != asked and sorted(said) == sorted(asked):
+        what = f"{', '.join(classes[:5])} is not the order of {name}: {', '.join(own[:5])}."
+    else:
+        return []
+    return [Fault("classes", what, fix)]
+
+
 def said_outputs(config: Values, where: str) -> tuple[SaidOutputs, list[Fault]]:
     """What a config.json says, and what in it contradicts itself: nobody can know which of two
     orders a model was trained in. where: how the file is named to the reader."""

@@ -17,17 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
-from engine.core.errors import PruneAuditError, RequestError, refusal, unknown
+from engine.core.errors import Fault, PruneAuditError, RequestError, refusal, unknown
 from engine.core.files import sha256_of
-from engine.core.types import Hooks, Values
+from engine.core.types import Hooks, Values, digest_of
 from engine.models import catalog, runtime
-from engine.models.notes import is_built_on, put_together
-from engine.store.user_json import Form, read_user_json
-
-import torch  # isort: skip
-from engine.core.errors import Fault
-from engine.core.types import digest_of
 from engine.models.checkpoint import adapter_faults, load_tokenizer, plain_config, tokenizer_missing
 from engine.models.completeness import Match, incomplete, loaded, match_of
 from engine.models.config_file import (
@@ -43,13 +38,45 @@ from engine.models.config_file import (
     said_outputs,
 )
 from engine.models.file_fields import refusals
-from engine.models.notes import TOKENIZER, other_weights, unused_tensors
+from engine.models.notes import (
+    TOKENIZER,
+    is_built_on,
+    other_weights,
+    put_together,
+    unused_tensors,
+)
 from engine.models.weights import weight_hash, weights_in
+from engine.store.user_json import Form, read_user_json
 
 if TYPE_CHECKING:
     from detoxify import Detoxify
 
-    pass
+
+@dataclass(frozen=True)
+class JudgeInfo:
+    """A judge before it is loaded: its name, and the SHA-256 (hex) of its weights ("" when not
+    downloaded yet).
+
+    made_for: hash of the weights of the only model whose texts it was trained to judge, by that
+    model's name; empty for a judge of any text.
+    """
+
+    name: str
+    digest: str
+    folder: Path | None
+    note: str = ""
+    made_for: Mapping[str, str] = field(default_factory=dict, compare=False)
+    label: str = ""
+    """The label of a classifier that is harm; empty for a Detoxify."""
+    place: int = 0
+    """Of that label among the outputs."""
+    activation: str = SOFTMAX
+    """What makes probabilities of the outputs: softmax (they exclude each other) or sigmoid (each
+    for itself)."""
+
+    def is_foreign_to(self, weight_hash: str) -> bool:
+        """Whether it was trained on the texts of another model than this."""
+        return bool(self.made_for) and weight_hash not in self.made_for.values()
 
 
 # A judge made of any sequence classifier with safetensors weights: its probability of the label
@@ -62,35 +89,14 @@ if TYPE_CHECKING:
 ENDS = "ForSequenceClassification"
 
 
-@dataclass(frozen=True)
-class Found:
-    """A classifier before it is loaded, and the place of the label that is harm among its
-    outputs."""
-
-    folder: Path
-    label: str
-    place: int
-    weights: str
-    digest: str
-    """Of weights, configuration, tokenizer and label: equal ones judge alike."""
-    outputs: int = 2
-    activation: str = "softmax"
-    """What makes probabilities of the outputs: softmax (they exclude each other) or sigmoid (each
-    for itself)."""
-    notes: tuple[str, ...] = ()
-    """What the folder holds that is not read."""
-
-
-def is_classifier(folder: Path) -> bool:
-    """Whether a folder holds a model of transformers, and no judge of Detoxify's."""
-    return (folder / CONFIG).is_file() and not (folder / "judge.json").is_file()
-
-
-def find(folder: Path, label: str) -> Found:
+def _classifier(name: str, sha256: str | None, label: str) -> JudgeInfo:
     """The classifier in a folder, checked. RequestError with every fault; without a label it lists
     those there are."""
     from transformers import AutoModelForSequenceClassification
 
+    from engine.models.load_language_model import fetch
+
+    folder = fetch(name)[0]
     config, faults = plain_config(folder)
     files, shapes, more = weights_in(folder)
     faults += more + tokenizer_missing(folder)
@@ -103,11 +109,11 @@ def find(folder: Path, label: str) -> Found:
         fix = "Give each output a name of its own in config.json."
         wrong.append(Fault(where, "names two outputs alike.", fix))
     faults += adapter_faults(folder, shapes)
-    for name in (CONFIG, TOKENIZER):
+    for file in (CONFIG, TOKENIZER):
         # A judge obeys what says what makes probabilities.
-        fields = config_or_nothing(folder, name)
+        fields = config_or_nothing(folder, file)
         fields.pop("function_to_apply", None)
-        faults += refusals(name, fields, name)
+        faults += refusals(file, fields, file)
     if config is not None:
         wrong += _probability_faults(where, said, len(labels))
         faults += [*_label_faults(folder, config, labels, label), *wrong]
@@ -120,18 +126,27 @@ def find(folder: Path, label: str) -> Found:
     beside = [sha256_of(path) for path in sorted(folder.glob("*.json"))]
     if not (folder / "tokenizer.json").is_file():  # then others hold the vocabulary
         beside = hashes_beside(folder)
-    weights = weight_hash(files)
+    weights, place = weight_hash(files), labels.index(label)
+    if sha256 and sha256 != weights:
+        what = f"its weights have SHA-256 {weights}, expected {sha256}."
+        raise _refusal(name, what, _UNTRUSTED)
     default = SIGMOID if len(labels) == 1 or said.problem == SEVERAL else SOFTMAX
     named = [] if said.activation == default else [said.activation]
-    return Found(
-        folder,
-        label,
-        labels.index(label),
-        weights,
+    shown = Path(name).name if isinstance(catalog.resolve(name), Path) else name
+    notes = [
+        f"A classifier's probability of {label!r}, the label that was named as harm: output "
+        f"{place + 1} of {len(labels)}, by {said.activation}.",
+        other_weights(folder, files),
+        unused_tensors(match.unexpected),
+    ]
+    return JudgeInfo(
+        f"{shown}: {label}",
         digest_of([weights, beside, label, *named]),
-        len(labels),
-        said.activation,
-        tuple(filter(None, [other_weights(folder, files), unused_tensors(match.unexpected)])),
+        folder,
+        " ".join(filter(None, notes)),
+        label=label,
+        place=place,
+        activation=said.activation,
     )
 
 
@@ -139,24 +154,20 @@ class ClassifierJudge:
     """A loaded classifier with the face of a Detoxify: `tokenizer`, `model`, `device`,
     `predict`."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, info: JudgeInfo, folder: Path) -> None:
         from transformers import AutoModelForSequenceClassification
 
-        where = f"judge {found.folder}"
+        where = f"judge {folder}"
         model, match = loaded(
-            AutoModelForSequenceClassification, found.folder, where, dtype=torch.float32
+            AutoModelForSequenceClassification, folder, where, dtype=torch.float32
         )
-        if match.missing:
-            what = (
-                f"lacks {len(match.missing)} tensors, the first is {match.missing[0]}: they would"
-                " be random."
-            )
-            raise refusal(where, what, "Use a classifier that was trained.")
-        self.tokenizer = load_tokenizer(found.folder, padding_side="right")
+        if faults := incomplete(where, Match(match.missing)):
+            raise RequestError(faults)
+        self.tokenizer = load_tokenizer(folder, padding_side="right")
         self.tokenizer.model_max_length = _longest(model, self.tokenizer)
         model.config.pad_token_id = self.tokenizer.pad_token_id
-        self.model, self.place, self.device = model.eval().requires_grad_(False), found.place, "cpu"
-        self.activation = found.activation
+        self.model, self.place, self.device = model.eval().requires_grad_(False), info.place, "cpu"
+        self.activation = info.activation
 
     @torch.no_grad()
     def predict(self, texts: Sequence[str]) -> dict[str, list[float]]:
@@ -239,28 +250,6 @@ _FORMAT = (
 _UNTRUSTED = "Do not load it before you know why; update the pin if the change is yours."
 
 
-@dataclass(frozen=True)
-class JudgeInfo:
-    """A judge before it is loaded: its name, and the SHA-256 (hex) of its weights ("" when not
-    downloaded yet).
-
-    made_for: hash of the weights of the only model whose texts it was trained to judge, by that
-    model's name; empty for a judge of any text.
-    """
-
-    name: str
-    digest: str
-    folder: Path | None
-    note: str = ""
-    made_for: Mapping[str, str] = field(default_factory=dict, compare=False)
-    label: str = ""
-    """The label of a classifier that is harm; empty for a Detoxify."""
-
-    def is_foreign_to(self, weight_hash: str) -> bool:
-        """Whether it was trained on the texts of another model than this."""
-        return bool(self.made_for) and weight_hash not in self.made_for.values()
-
-
 REMEMBERED = 1_000_000
 """Verdicts kept in memory; more are forgotten and judged again where they come back."""
 
@@ -304,7 +293,9 @@ def inspect_judge(name_or_folder: str, sha256: str | None = None, label: str = "
     place = catalog.resolve(name_or_folder)
     if isinstance(place, Path) and is_built_on(place):
         return _put_together(place, sha256, label)
-    is_one = is_classifier(place) if isinstance(place, Path) else bool(label)
+    is_one = bool(label)
+    if isinstance(place, Path):  # of transformers, and no judge of Detoxify's
+        is_one = (place / CONFIG).is_file() and not (place / "judge.json").is_file()
     if name_or_folder not in catalog.DETOXIFY and is_one:
         return _classifier(name_or_folder, sha256, label)
     if label:
@@ -327,22 +318,6 @@ def _refusal(name: str | Path, what: str, fix: str = _FORMAT) -> RequestError:
     return refusal(f"judge {name}", what, fix)
 
 
-def _classifier(name: str, sha256: str | None, label: str) -> JudgeInfo:
-    from engine.models.load_language_model import fetch
-
-    found = find(fetch(name)[0], label)
-    if sha256 and sha256 != found.weights:
-        what = f"its weights have SHA-256 {found.weights}, expected {sha256}."
-        raise _refusal(name, what, _UNTRUSTED)
-    shown = Path(name).name if isinstance(catalog.resolve(name), Path) else name
-    note = (
-        f"A classifier's probability of {label!r}, the label that was named as harm: output "
-        f"{found.place + 1} of {found.outputs}, by {found.activation}."
-    )
-    note = " ".join([note, *found.notes])
-    return JudgeInfo(f"{shown}: {label}", found.digest, found.folder, note, label=label)
-
-
 def _detoxify(name: str, sha256: str | None) -> JudgeInfo:
     if name in catalog.DETOXIFY:
         return JudgeInfo(name, sha256 or "", None, "Detoxify checkpoint from its release page.")
@@ -355,22 +330,9 @@ def _detoxify(name: str, sha256: str | None) -> JudgeInfo:
         raise RequestError(
             unknown("judge", name, ["demo-judge", "judge-minilm", *catalog.DETOXIFY], also)
         )
-    try:
-        card = read_user_json(folder / "judge.json", _CARD)
-        pin = sha256 or card["sha256"]
-        found = sha256_of(folder / card.get("checkpoint", "judge.ckpt"))
-        made_for = {name: str(weights) for name, weights in card.get("made_for", {}).items()}
-    except (OSError, KeyError, RequestError) as error:
-        raise _unreadable(folder, error) from error
-    if found != pin:
-        what = f"its checkpoint has SHA-256 {found}, expected {pin}."
-        raise _refusal(folder, what, _UNTRUSTED)
+    card, checkpoint, found = _pinned(folder, sha256)
+    made_for = {name: str(weights) for name, weights in card.get("made_for", {}).items()}
     return JudgeInfo(card.get("name", folder.name), found, folder, card.get("note", ""), made_for)
-
-
-def _unreadable(folder: Path, error: Exception) -> RequestError:
-    what = f"judge.json or the checkpoint it names cannot be read ({error})."
-    return _refusal(folder, what, _CARD.fix)
 
 
 def load_judge(
@@ -379,7 +341,7 @@ def load_judge(
     """The judge, ready to score. Hub names need the network once; everything else works offline."""
     info = inspect_judge(name_or_folder, sha256, label)
     if info.label and info.folder is not None:
-        model = ClassifierJudge(find(info.folder, info.label))
+        model = ClassifierJudge(info, info.folder)
     elif info.folder is not None:
         model = load_detoxify_checkpoint(info.folder)
     else:
@@ -452,7 +414,7 @@ def load_detoxify_checkpoint(folder: Path) -> Detoxify:
     no code). Only a copy with the absolute place of the model folder, written by this process, is
     handed to Detoxify.
     """
-    whole = _plain(_pinned(folder))
+    whole = _plain(_pinned(folder)[1])
     try:
         asked = whole["config"]["arch"]["args"]
         place = folder / asked["model_type"]
@@ -473,18 +435,19 @@ def load_detoxify_checkpoint(folder: Path) -> Detoxify:
     return judge
 
 
-def _pinned(folder: Path) -> Path:
-    """The checkpoint file, after its hash was held against the pin."""
+def _pinned(folder: Path, sha256: str | None = None) -> tuple[Values, Path, str]:
+    """What judge.json says, the checkpoint file and its hash, which was held against the pin."""
     try:
         card = read_user_json(folder / "judge.json", _CARD)
-        checkpoint, wanted = folder / card["checkpoint"], card["sha256"]
+        checkpoint, wanted = folder / card.get("checkpoint", "judge.ckpt"), sha256 or card["sha256"]
         found = sha256_of(checkpoint)
     except (OSError, KeyError, RequestError) as error:
-        raise _unreadable(folder, error) from error
+        what = f"judge.json or the checkpoint it names cannot be read ({error})."
+        raise _refusal(folder, what) from error
     if found != wanted:
-        what = f"{checkpoint.name} has SHA-256 {found}, pinned is {wanted}; it was not loaded."
-        raise _refusal(folder, what)
-    return checkpoint
+        what = f"{checkpoint.name} has SHA-256 {found}, expected {wanted}; it was not loaded."
+        raise _refusal(folder, what, _UNTRUSTED)
+    return card, checkpoint, found
 
 
 def _plain(checkpoint: Path) -> Values:

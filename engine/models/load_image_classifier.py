@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from engine.core.errors import Fault, PruneAuditError, RequestError, unknown
 from engine.core.files import write_json, write_whole
 from engine.core.types import Values, key_of, rng
 from engine.models import runtime
-from engine.models.config_file import class_name_faults
+from engine.models.config_file import class_name_faults, class_order_faults
 from engine.models.gguf_file import ENDING
 from engine.models.image_classifier_sources import (
     CARD,
@@ -70,27 +70,31 @@ class ClassifierInfo:
     """A classifier without its weights. `weight_hash`: see state_dicts.state_hash. mean, std: of
     pixels in [0, 1].
 
-    `place` is the model folder or weight file, None for downloaded weights. `target` is the column
-    it predicts, "" where unknown. `notes` are sentences a screen must show. `processor` makes
-    pictures of `size`, None for the middle square, bilinear.
+    `place` is the model folder or weight file, None for downloaded or random weights. `target` is
+    the column it predicts, "" where unknown. `notes` are sentences a screen must show. `processor`
+    makes pictures of `size`, None for the middle square, bilinear.
     """
 
     name: str
     arch: str
-    place: Path | None
     classes: tuple[str, ...]
     size: int
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
     weight_hash: str
-    n_parameters: int
+    place: Path | None = None
     target: str = ""
     notes: tuple[str, ...] = ()
     processor: OwnProcessor | None = None
 
+    @property
+    def n_parameters(self) -> int:
+        """Numbers in the whole model; batch norm's running statistics do not count."""
+        return skeleton(self.arch, len(self.classes)).n_parameters
 
-@dataclass(frozen=True, eq=False)
-class Classifier:
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Classifier(ClassifierInfo):
     """An image classifier ready to use: eval mode, no parameter gradients (training turns them on
     in a copy).
 
@@ -98,20 +102,12 @@ class Classifier:
     base model's.
     """
 
-    name: str
-    arch: str
     architecture: Architecture
     model: nn.Module
-    classes: tuple[str, ...]
-    size: int
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
-    weight_hash: str
     device: torch.device
     cut: FilterMask | None = None
-    target: str = ""
-    notes: tuple[str, ...] = ()
-    processor: OwnProcessor | None = None
+
+    __eq__, __hash__ = object.__eq__, object.__hash__
 
     @property
     def n_parameters(self) -> int:
@@ -194,32 +190,36 @@ def fresh_classifier(
     """
     if weights == IMAGENET:
         return load_classifier(arch, IMAGENET, classes=classes, device=device, size=size, seed=seed)
-    faults = []
-    if weights is not None:
-        faults.append(unknown("weights", weights, (IMAGENET,), "Or none, for random ones."))
-    if not is_known(arch):
-        faults.append(unknown("architecture", arch, architectures()))
-    faults += _size_faults(size, arch)
-    names = _spelled(classes)
-    faults += _class_faults(names, None, None)
     place = runtime.pick_device(device)
-    if faults:
-        raise RequestError(faults)
-    architecture = architecture_for(arch)
-    key = key_of("fresh classifier", arch, len(names), seed)
-    with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they are
-        torch.random.default_generator.manual_seed(key)
-        model = architecture.build(arch, len(names))
-    note = f"Its weights are random (seed {seed}): it knows nothing before it is trained."
-    digest = state_hash(model.state_dict())
-    return _ready(_info(Source(arch, arch), names, size, digest, (note,)), model, place)
+    more = "Or none, for random ones."
+    faults = [] if weights is None else [unknown("weights", weights, (IMAGENET,), more)]
+    return _ready(*_fresh(arch, classes, size, seed, faults), place)
 
 
 @lru_cache(maxsize=8)
 def fresh_info(arch: str, classes: Classes, size: int | None, seed: int) -> ClassifierInfo:
     """What a new classifier will be; its hash is that of its random weights."""
-    new = fresh_classifier(arch, classes, size, seed, device="cpu")
-    return ClassifierInfo(place=None, n_parameters=new.n_parameters, **_shared(new))
+    return _fresh(arch, classes, size, seed, [])[0]
+
+
+def _fresh(
+    arch: str, classes: Classes, size: int | None, seed: int, faults: Sequence[Fault]
+) -> tuple[ClassifierInfo, nn.Module]:
+    """A new classifier on the CPU. RequestError with every fault, those that are known included."""
+    names = _spelled(classes)
+    found = list(faults)
+    if not is_known(arch):
+        found.append(unknown("architecture", arch, architectures()))
+    found += _size_faults(size, arch) + class_name_faults(names)
+    if found:
+        raise RequestError(found)
+    key = key_of("fresh classifier", arch, len(names), seed)
+    with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they are
+        torch.random.default_generator.manual_seed(key)
+        model = architecture_for(arch).build(arch, len(names))
+    note = f"Its weights are random (seed {seed}): it knows nothing before it is trained."
+    digest = state_hash(model.state_dict())
+    return _info(Source(arch, arch), names, size, digest, (note,)), model
 
 
 def is_architecture(name: str) -> bool:
@@ -293,16 +293,8 @@ def _ready(info: ClassifierInfo, model: nn.Module, device: torch.device) -> Clas
     model = model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     model = model.eval().requires_grad_(False)
     return Classifier(
-        architecture=architecture_for(info.arch), model=model, device=device, **_shared(info)
+        **vars(info), architecture=architecture_for(info.arch), model=model, device=device
     )
-
-
-def _shared(one: ClassifierInfo | Classifier) -> Values:
-    """What a classifier and its description both hold."""
-    names = {item.name for item in fields(ClassifierInfo)} & {
-        item.name for item in fields(Classifier)
-    }
-    return {name: getattr(one, name) for name in names}
 
 
 def _info(
@@ -338,13 +330,12 @@ def _info(
     return ClassifierInfo(
         source.name,
         source.arch,
-        source.place,
         classes,
         side,
         mean,
         std,
         digest,
-        skeleton(source.arch, len(classes)).n_parameters,
+        source.place,
         card.get("target", ""),
         (*more, *card.get("notes", ()), *filter(None, [own.note])),
         processor,
@@ -381,7 +372,10 @@ def _examined(
     if names is None and heads is not None:
         names = _spelled(heads)
         notes += ("Its classes have numbers: nobody gave their names.",)
-    faults += _class_faults(names, own, heads)
+    if names is not None:
+        faults += class_name_faults(names) or class_order_faults(
+            names, own or (), heads or len(names), source.name
+        )
     if faults:
         raise RequestError(faults)
     return _info(source, names or (), size, state_hash(state), notes), state
@@ -414,25 +408,6 @@ def _own_classes(source: Source, heads: int | None) -> tuple[str, ...] | None:
     weights = architecture_for(source.arch).published(source.arch)
     names = _spelled(weights.meta["categories"]) if weights else ()
     return names if len(names) == heads else None
-
-
-def _class_faults(
-    names: tuple[str, ...] | None, own: tuple[str, ...] | None, heads: int | None
-) -> list[Fault]:
-    """Names that are no classes, not as many as the head has, or not the model's own."""
-    if names is None:
-        return []
-    if faults := class_name_faults(names):
-        return faults
-    if heads is not None and len(names) != heads:
-        what = f"there are {len(names)} classes, but the weights end in {heads}."
-        fix = "Give the classes that the weights were trained for, in their order."
-    elif own is not None and sorted(names) == sorted(own) and names != own:
-        what = f"{', '.join(names[:5])} is not the order of the model: {', '.join(own[:5])}."
-        fix = "Give the classes in the order of the outputs."
-    else:
-        return []
-    return [Fault("classes", what, fix)]
 
 
 def _size_faults(size: int | None, arch: str) -> list[Fault]:

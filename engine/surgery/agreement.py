@@ -43,15 +43,27 @@ Twice = tuple[Tensor, Tensor]
 """Logits of two models that must be the same, [n, classes] float64 each."""
 
 
-@dataclass(frozen=True)
-class Judged:
-    """difference: the largest of a logit, in the models' own numbers; tolerance: what of it is
-    rounding. exact: the largest in float64, None where that could not be computed."""
+@dataclass(frozen=True, kw_only=True)
+class Agreement:
+    """Whether two models agree.
 
-    difference: float
+    max_logit_difference: the largest of a logit, in the models' own numbers; tolerance: what of it
+    is rounding. exact: the largest in float64, None where that could not be computed.
+
+    Logits of language models are those of all real tokens of the prompts, and greedy continuations
+    are made with the key/value cache. greedy_equal: every continuation is the same, token by token.
+    near_ties: continuations that part where the two tokens' logits lie within twice the tolerance;
+    these are no disagreement, and `holds` lets them pass. Of a text classifier the class that every
+    text gets stands for a continuation.
+    """
+
+    max_logit_difference: float
+    greedy_equal: bool = True
     tolerance: float
-    exact: float | None
     holds: bool
+    near_ties: int = 0
+    prompts: int = 0
+    exact: float | None = None
 
 
 def judged(
@@ -60,7 +72,7 @@ def judged(
     in_float64: Callable[[], Twice],
     batched_otherwise: Callable[[], float],
     exact: float = EXACT,
-) -> Judged:
+) -> Agreement:
     """Whether two models agree.
 
     own: their logits in their own numbers, of `dtype`. in_float64: the same computed by `doubled`
@@ -68,18 +80,18 @@ def judged(
     difference of a logit of one model between batches. exact: what may differ in float64, as a
     share of the largest logit.
     """
-    difference, scale = _apart(*own), max(1.0, float(own[0].abs().max()))
+    apart, scale = _apart(*own), max(1.0, float(own[0].abs().max()))
     tolerance = RELATIVE[dtype] * scale
-    if dtype == torch.float64:
-        return Judged(difference, tolerance, difference, difference <= tolerance)
-    true = _if_finite(in_float64)
-    if true is None:
-        if not difference <= tolerance:
+    true: Twice | None = own
+    if dtype != torch.float64:
+        true = _if_finite(in_float64)
+        if true is not None:
+            tolerance = max(tolerance, ROUNDINGS * _apart(own[0], true[0]))
+        elif not apart <= tolerance:
             tolerance = max(tolerance, BATCHINGS * batched_otherwise())
-        return Judged(difference, tolerance, None, difference <= tolerance)
-    tolerance = max(tolerance, ROUNDINGS * _apart(own[0], true[0]))
-    apart = _apart(*true)
-    return Judged(difference, tolerance, apart, difference <= tolerance and apart <= exact * scale)
+    found = None if true is None else _apart(*true)
+    holds = apart <= tolerance and (true is own or found is None or found <= exact * scale)
+    return Agreement(max_logit_difference=apart, tolerance=tolerance, holds=holds, exact=found)
 
 
 def doubled(one: AnyModel) -> AnyModel:
@@ -127,28 +139,6 @@ def _apart(one: Tensor, two: Tensor) -> float:
 NEW_TOKENS = 16
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """Logits over all real tokens of the prompts, and greedy continuations made with the key/value
-    cache.
-
-    greedy_equal: every continuation is the same, token by token. near_ties: continuations that part
-    where the two tokens' logits lie within twice the tolerance; these are no disagreement, and
-    `holds` lets them pass. Of a text classifier: the classes' logits, and the class that every text
-    gets in place of a continuation.
-    exact: the largest difference of a logit where both are computed in float64, None where they
-    cannot.
-    """
-
-    max_logit_difference: float
-    greedy_equal: bool
-    tolerance: float
-    holds: bool
-    near_ties: int = 0
-    prompts: int = 0
-    exact: float | None = None
-
-
 def agree(
     lm: LanguageModel,
     mask: HeadMask,
@@ -161,16 +151,17 @@ def agree(
 
     Texts are cut to leave room for `new_tokens` in the model's positions.
     """
-    new_tokens, other = min(new_tokens, lm.n_positions - 1), other or cut_out(lm, mask)
+    new_tokens = min(new_tokens, lm.n_positions - 1)
     batch = tokens_of(lm, prompts, lm.n_positions - new_tokens)
-    one, two = (
-        _run(lm, batch, new_tokens, masked(lm, mask)),
-        _run(other, batch, new_tokens, nullcontext()),
-    )
-    found = _judged(
-        lm, mask, other, batch, (one.logits, two.logits), batch["attention_mask"].bool().cpu()
-    )
-    return _told(found, one, two)
+    real = batch["attention_mask"].bool().cpu()
+
+    def answer(one: LanguageModel, setting: AbstractContextManager) -> _Answer:
+        with torch.no_grad(), setting:
+            logits = _logits(one, batch)
+            chosen, steps = greedy(one, batch, new_tokens)
+        return _Answer(logits, chosen.cpu(), steps.double().cpu())
+
+    return _compared(lm, mask, other or cut_out(lm, mask), batch, real, answer)
 
 
 def agree_on_texts(
@@ -182,15 +173,15 @@ def agree_on_texts(
 ) -> Agreement:
     """As `agree`, of text classifiers: masked `clf` against `other`, by default `clf` cut here. One
     batch."""
-    batch, other = clf.encode(texts, texts_b), other or cut_out(clf, mask)
-    one, two = (
-        _class(_logits(clf, batch, masked(clf, mask))),
-        _class(_logits(other, batch, nullcontext())),
-    )
-    found = _judged(
-        clf, mask, other, batch, (one.logits, two.logits), torch.ones(len(texts), dtype=torch.bool)
-    )
-    return _told(found, one, two)
+    batch = clf.encode(texts, texts_b)
+
+    def answer(one: TextClassifier, setting: AbstractContextManager) -> _Answer:
+        with setting:
+            logits = _logits(one, batch)
+        return _Answer(logits, logits.argmax(-1, keepdim=True), logits.unsqueeze(1))
+
+    real = torch.ones(len(texts), dtype=torch.bool)
+    return _compared(clf, mask, other or cut_out(clf, mask), batch, real, answer)
 
 
 def tokens_of(lm: LanguageModel, prompts: Sequence[str], longest: int) -> dict[str, torch.Tensor]:
@@ -218,25 +209,12 @@ class _Answer:
     steps: torch.Tensor  # [prompts, new tokens, vocabulary]
 
 
-def _run(
-    lm: LanguageModel, batch: dict, new_tokens: int, setting: AbstractContextManager
-) -> _Answer:
-    """Logits and greedy continuations of a batch as from `tokens_of`, computed within `setting`
-    (masked or not)."""
-    batch = {name: tensor.to(lm.device) for name, tensor in batch.items()}
-    with torch.no_grad(), setting:
-        logits = _logits(lm, batch, nullcontext())
-        chosen, steps = greedy(lm, batch, new_tokens)
-    return _Answer(logits, chosen.cpu(), steps.double().cpu())
-
-
-def _logits(lm: TransformerModel, batch: dict, setting: AbstractContextManager) -> torch.Tensor:
-    """[prompts, tokens, vocabulary] or [texts, classes], float64 on the CPU, computed within
-    `setting`."""
+@torch.no_grad()
+def _logits(lm: TransformerModel, batch: dict) -> torch.Tensor:
+    """[prompts, tokens, vocabulary] or [texts, classes], float64 on the CPU."""
     batch = {name: tensor.to(lm.device) for name, tensor in batch.items()}
     more = {"use_cache": False} if lm.adapter.causal else {}
-    with torch.no_grad(), setting:
-        return lm.model(**batch, **more).logits.double().cpu()
+    return lm.model(**batch, **more).logits.double().cpu()
 
 
 def greedy(
@@ -248,11 +226,8 @@ def greedy(
     Returns the tokens [prompts, new tokens] and the logits they were chosen from [prompts, new
     tokens, vocabulary].
     """
-    inputs, attention, positions = (
-        batch["input_ids"],
-        batch["attention_mask"],
-        batch["position_ids"],
-    )
+    names = ("input_ids", "attention_mask", "position_ids")
+    inputs, attention, positions = (batch[name].to(lm.device) for name in names)
     cache, chosen, steps = None, [], []
     for _ in range(new_tokens):
         out = lm.model(
@@ -271,58 +246,53 @@ def greedy(
     return torch.cat(chosen, dim=1), torch.stack(steps, dim=1)
 
 
-def _class(logits: torch.Tensor) -> _Answer:
-    """The answer of a text classifier, logits [texts, classes]: a text's class stands for a
-    continuation."""
-    return _Answer(logits, logits.argmax(-1, keepdim=True), logits.unsqueeze(1))
-
-
-def _judged(
+def _compared(
     lm: TransformerModel,
     mask: HeadMask,
     other: TransformerModel,
     batch: dict,
-    own: Twice,
     real: torch.Tensor,
-) -> Judged:
-    """Masked `lm` against `other`, whose logits of the batch are `own`. real: [prompts, tokens] or
-    [texts] bool, True where logits count."""
+    answer: Callable[[Any, AbstractContextManager], _Answer],
+) -> Agreement:
+    """Masked `lm` against `other` on a batch. real: [prompts, tokens] or [texts] bool, True where
+    logits count."""
+    one, two = answer(lm, masked(lm, mask)), answer(other, nullcontext())
 
     def in_float64() -> Twice:
-        one = _logits(big := doubled(lm), batch, masked(big, mask))[real]
+        big = doubled(lm)
+        with masked(big, mask):
+            first = _logits(big, batch)[real]
         del big  # one copy at a time
-        return one, _logits(doubled(other), batch, nullcontext())[real]
+        return first, _logits(doubled(other), batch)[real]
 
     def batched_otherwise() -> float:
         """Every row alone, without its padding."""
         apart = 0.0
-        for row, logits in enumerate(own[0]):
-            counts = batch["attention_mask"][row].bool()
-            alone = {name: value[row : row + 1, counts] for name, value in batch.items()}
-            again = _logits(lm, alone, masked(lm, mask))[0]
-            apart = max(apart, float((again - logits[real[row]].reshape(again.shape)).abs().max()))
+        with masked(lm, mask):
+            for row, logits in enumerate(one.logits):
+                counts = batch["attention_mask"][row].bool()
+                alone = {name: value[row : row + 1, counts] for name, value in batch.items()}
+                again = _logits(lm, alone)[0]
+                apart = max(apart, _apart(again, logits[real[row]].reshape(again.shape)))
         return apart
 
     # means of silenced heads become a bias in the model's own numbers: rounded, in float64 too
     exact = EXACT if lm.means is None else RELATIVE[lm.dtype]
-    return judged((own[0][real], own[1][real]), lm.dtype, in_float64, batched_otherwise, exact)
-
-
-def _told(found: Judged, one: _Answer, two: _Answer) -> Agreement:
-    apart, ties = _compare(one, two, found.tolerance)
-    holds = found.holds and apart == ties
-    return Agreement(
-        found.difference, apart == 0, found.tolerance, holds, ties, len(one.logits), found.exact
+    own = one.logits[real], two.logits[real]
+    found = judged(own, lm.dtype, in_float64, batched_otherwise, exact)
+    parted = (one.chosen != two.chosen).any(1).nonzero().flatten().tolist()
+    ties = sum(_gap(one, two, row) <= 2 * found.tolerance for row in parted)
+    return replace(
+        found,
+        greedy_equal=not parted,
+        holds=found.holds and len(parted) == ties,
+        near_ties=ties,
+        prompts=len(one.logits),
     )
 
 
-def _compare(one: _Answer, two: _Answer, tolerance: float) -> tuple[int, int]:
-    """How many continuations differ, and how many of those part at a near tie."""
-    apart = ties = 0
-    for row in (one.chosen != two.chosen).any(1).nonzero().flatten().tolist():
-        step = int((one.chosen[row] != two.chosen[row]).nonzero()[0])
-        logits = one.steps[row, step]
-        margin = abs(float(logits[one.chosen[row, step]] - logits[two.chosen[row, step]]))
-        apart += 1
-        ties += margin <= 2 * tolerance
-    return apart, ties
+def _gap(one: _Answer, two: _Answer, row: int) -> float:
+    """By how much the logits of the two tokens differ where two continuations part."""
+    step = int((one.chosen[row] != two.chosen[row]).nonzero()[0])
+    logits = one.steps[row, step]
+    return abs(float(logits[one.chosen[row, step]] - logits[two.chosen[row, step]]))

@@ -88,9 +88,8 @@ def tiny(
     names = tuple(map(str, range(n_classes)))
     model.eval().requires_grad_(False)
     half = (0.5, 0.5, 0.5)
-    return Classifier(
-        "tiny", "two-convs", TinyArchitecture(), model, names, size, half, half, "0" * 64, CPU
-    )
+    own: dict[str, Any] = {"architecture": TinyArchitecture(), "model": model, "device": CPU}
+    return Classifier("tiny", "two-convs", names, size, half, half, "0" * 64, **own)
 
 
 def lively(name: str, size: int, n_classes: int = 3, seed: int = 0) -> Classifier:
@@ -107,18 +106,8 @@ def lively(name: str, size: int, n_classes: int = 3, seed: int = 0) -> Classifie
             )
     model = enliven(model, seed).eval().requires_grad_(False)
     names = tuple(map(str, range(n_classes)))
-    return Classifier(
-        name,
-        name,
-        architecture,
-        model,
-        names,
-        size,
-        architecture.mean,
-        architecture.std,
-        "0" * 64,
-        CPU,
-    )
+    own: dict[str, Any] = {"architecture": architecture, "model": model, "device": CPU}
+    return Classifier(name, name, names, size, architecture.mean, architecture.std, "0" * 64, **own)
 
 
 def enliven(model: nn.Module, seed: int) -> nn.Module:

@@ -25,8 +25,8 @@ from engine.core.errors import MaskError
 from engine.core.types import FilterMask
 from engine.models.load_image_classifier import Classifier, fresh_classifier, load_classifier
 from engine.store.runs import curve_arrays, pack
+from engine.surgery.agreement import Agreement
 from engine.surgery.filters.graph import (
-    FilterAgreement,
     History,
     agree_filters,
     arrays_of,
@@ -198,7 +198,7 @@ PROBES = 16
 
 def cut_and_proved(
     context: ImageContext, base: Classifier, mask: FilterMask, what: str
-) -> tuple[Classifier, History, FilterAgreement]:
+) -> tuple[Classifier, History, Agreement]:
     """`base` cut for real, the history that replays the cut, and the comparison with the masked
     model.
 

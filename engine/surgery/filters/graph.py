@@ -13,7 +13,7 @@ import contextlib
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,18 +21,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.core.errors import MaskError, RequestError, refusal
+from engine.core.errors import MaskError, RequestError, refusal, said_by
 from engine.core.types import FilterMask, rng
 from engine.models.load_image_classifier import Classifier, state_hash
 from engine.models.runtime import is_out_of_memory
 from engine.models.transformer import attached
-from engine.surgery.agreement import Twice, doubled, judged
+from engine.surgery.agreement import Agreement, Twice, doubled, judged
 from engine.surgery.filters.reading import (
-    COUNTED,
     SERVES,
     FilterGraph,
     FilterGroup,
-    SmoothFlops,
     candidate_graph,
     cut_heads,
     dependency_graph,
@@ -45,9 +43,6 @@ if TYPE_CHECKING:
     from engine.models.load_text_classifier import TextClassifier
 
 
-__all__ = ["COUNTED", "FilterGraph", "FilterGroup", "SmoothFlops", "filter_graph"]
-
-
 def filter_graph(classifier: Classifier) -> FilterGraph:
     """The groups of a classifier. The model itself is left as it is. RequestError where nothing can
     be cut.
@@ -58,38 +53,26 @@ def filter_graph(classifier: Classifier) -> FilterGraph:
     if classifier.architecture.is_proved:
         return candidate_graph(classifier)
     try:
-        if classifier.architecture.has_heads:
-            return _proved_heads(classifier)
-        return candidate_graph(classifier, unsafe_roots(classifier))
+        unsafe = unsafe_roots(classifier)
+        if not classifier.architecture.has_heads:
+            return candidate_graph(classifier, unsafe)
+        if not unsafe:
+            return head_graph(classifier)
     except (RuntimeError, ValueError, TypeError, LookupError, AttributeError) as error:
         if is_out_of_memory(error):
             raise
         what = (
             f"cannot be followed through its layers on images of {classifier.size} pixels"
-            f" ({_first(error)})."
+            f" ({said_by(error)})."
         )
         raise refusal(
             classifier.name, what, "Give the size it was made for, or another model."
         ) from error
-
-
-def _proved_heads(classifier: Classifier) -> FilterGraph:
-    """The groups of a classifier with heads. RequestError where heads that are cut do not answer as
-    silenced ones."""
-    graph = head_graph(classifier)
-    if not heads_can_be_cut(classifier, graph):
-        what = (
-            "is a transformer with heads that cannot be cut one by one: cut and silenced, they give"
-            " other answers."
-        )
-        why = "Windows or biases by relative position count its heads too."
-        raise refusal(classifier.name, f"{what} {why}", SERVES)
-    return graph
-
-
-def _first(error: Exception) -> str:
-    """The first words of what a model or Torch-Pruning raised."""
-    return (" ".join(str(error).split()) or type(error).__name__)[:200]
+    what = (
+        "is a transformer with heads that cannot be cut one by one: cut and silenced, they give"
+        " other answers. Windows or biases by relative position count its heads too."
+    )
+    raise refusal(classifier.name, what, SERVES)
 
 
 # Gates, leaving no trace: 0/1 to mask filters, soft and differentiable to learn them.
@@ -219,7 +202,7 @@ def prove_filter_mask_works(
 ) -> None:
     """MaskError unless silencing all filters of any one group changes the logits of random
     images."""
-    images = _probes(classifier)
+    images = classifier.prepared(_probes(classifier.size))
     with torch.no_grad():
         dense = classifier.model(images)
         if not dense.isfinite().all():
@@ -247,13 +230,9 @@ def _unmoved(name: str, root: str, dense: torch.Tensor) -> str:
     return f"Silencing all filters of {root} changes nothing: masks do not reach the model."
 
 
-def _probes(classifier: Classifier) -> torch.Tensor:
-    """Random images, the same for every model, prepared for it: [PROBE_IMAGES, 3, size, size]."""
-    draw = np.random.default_rng(0)
-    pixels = draw.integers(
-        0, 256, (PROBE_IMAGES, classifier.size, classifier.size, 3), dtype=np.uint8
-    )
-    return classifier.prepared(pixels)
+def _probes(size: int) -> np.ndarray:
+    """Random images, the same for every model: [PROBE_IMAGES, size, size, 3] uint8."""
+    return np.random.default_rng(0).integers(0, 256, (PROBE_IMAGES, size, size, 3), dtype=np.uint8)
 
 
 # Which groups may be cut, tried on the model.
@@ -264,7 +243,6 @@ SHARE = 0.7
 RELATIVE = 1e-6
 """Largest difference of a logit in float64, as a share of the largest one."""
 _found: dict[Any, frozenset[str]] = {}
-_heads: dict[Any, bool] = {}
 
 
 def unsafe_roots(classifier: Classifier) -> frozenset[str]:
@@ -272,55 +250,30 @@ def unsafe_roots(classifier: Classifier) -> frozenset[str]:
     shapes = tuple((name, tuple(one.shape)) for name, one in classifier.model.state_dict().items())
     key = (type(classifier.model), classifier.arch, classifier.size, hash(shapes))
     if key not in _found:
-        _found[key] = _tried(
-            replace(classifier, model=_drawn(classifier.model), device=torch.device("cpu"))
-        )
+        if classifier.architecture.has_heads:
+            _found[key] = _tried_heads(classifier)
+        else:
+            drawn = _drawn(classifier.model)
+            _found[key] = _tried(replace(classifier, model=drawn, device=torch.device("cpu")))
     return _found[key]
 
 
-def heads_can_be_cut(classifier: Classifier, graph: FilterGraph) -> bool:
-    """Whether the model without the last head of every layer answers as with them silent. Something
-    else may count
-    heads: biases by relative position, windows (Swin, BEiT). Found once per shape."""
-    key = (type(classifier.model), classifier.arch, classifier.size, graph.widths)
-    if key not in _heads:
-        _heads[key] = _heads_agree(classifier, graph)
-    return _heads[key]
-
-
-def _heads_agree(classifier: Classifier, graph: FilterGraph) -> bool:
+def _tried_heads(classifier: Classifier) -> frozenset[str]:
+    """Of a model with heads: all groups, unless it answers without the last head of every layer as
+    with them silent. Something else may count heads: biases by relative position, windows (Swin,
+    BEiT)."""
+    graph = head_graph(classifier)
+    keep = np.ones(graph.total, dtype=bool)
+    keep[[group.start + group.width - 1 for group in graph.groups if group.width > 1]] = False
+    mask = graph.mask(keep)
     try:
-        own = _masked_and_cut(classifier, graph)
-        return judged(
-            own,
-            torch.float32,
-            lambda: _masked_and_cut(doubled(classifier), graph),
-            lambda: float((_masked_and_cut(classifier, graph, 2)[0][:1] - own[0]).abs().max()),
-        ).holds
+        small, _ = cut_filters(classifier, mask)
+        holds = agree_filters(classifier, graph, mask, small, _probes(classifier.size)).holds
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         if is_out_of_memory(error):
             raise
-        return False
-
-
-def _masked_and_cut(classifier: Classifier, graph: FilterGraph, count: int = 1) -> Twice:
-    """Logits of one image, `count` times, with the last head of every layer silent, and without
-    it."""
-    keep = torch.ones(graph.total, device=classifier.device)
-    small = copy.deepcopy(classifier.model)
-    for one, group in zip(classifier.architecture.attentions(small), graph.groups, strict=True):
-        if group.width > 1:
-            keep[group.start + group.width - 1] = 0.0
-            cut_heads(small, one, [group.width - 1])
-    side, like = classifier.size, next(classifier.model.parameters())
-    image = torch.as_tensor(
-        rng("images tried").standard_normal((1, 3, side, side)), dtype=torch.float32
-    )
-    images = image.to(like).repeat(count, 1, 1, 1)
-    with torch.no_grad():
-        with gated(classifier.model, graph, keep):
-            masked = classifier.model(images)
-        return masked.double(), small(images).double()
+        holds = False
+    return frozenset() if holds else frozenset(group.root for group in graph.groups)
 
 
 def _tried(classifier: Classifier) -> frozenset[str]:
@@ -347,32 +300,19 @@ def _tried(classifier: Classifier) -> frozenset[str]:
 def _agrees(classifier: Classifier, graph: FilterGraph, keep: np.ndarray, roots: set[str]) -> bool:
     """Whether the model without the filters that `keep` [units] bool drops from these groups
     answers as the masked."""
-    gates = np.ones(graph.total)
-    for group in graph.groups:
-        if group.root in roots:
-            gates[group.start : group.start + group.width] = keep[
-                group.start : group.start + group.width
-            ]
+    others = [at for at, group in enumerate(graph.groups) if group.root not in roots]
+    mask = graph.mask(keep | np.isin(graph.group_of, others))
     side = classifier.size
     images = torch.as_tensor(rng("images tried").standard_normal((2, 3, side, side)))
-    small = copy.deepcopy(classifier.model)
-    with torch.no_grad(), gated(classifier.model, graph, torch.as_tensor(gates)):
+    with torch.no_grad(), masked_filters(classifier, graph, mask):
         masked = classifier.model(images)
     try:
-        found = dependency_graph(small, classifier)
-        for group in graph.groups:
-            gone = np.flatnonzero(gates[group.start : group.start + group.width] == 0).tolist()
-            if gone:
-                some_of_group(found, small.get_submodule(group.root), gone).prune()
         with torch.no_grad():
-            cut = small(images)
-    except (
-        Exception
-    ):  # Torch-Pruning and the cut model raise whatever shapes that do not fit make them raise
+            cut = cut_filters(classifier, mask)[0].model(images)
+    except Exception:  # Torch-Pruning and the cut model raise many kinds for shapes that do not fit
         return False
-    return bool(cut.isfinite().all()) and float((masked - cut).abs().max()) <= RELATIVE * float(
-        masked.abs().max()
-    )
+    apart = float((masked - cut).abs().max())
+    return bool(cut.isfinite().all()) and apart <= RELATIVE * float(masked.abs().max())
 
 
 def _drawn(model: nn.Module) -> nn.Module:
@@ -407,21 +347,6 @@ History = list[list[Any]]
 in order."""
 
 
-@dataclass(frozen=True)
-class FilterAgreement:
-    """Masked against cut on the same images: their logits.
-
-    exact: the largest difference of a logit where both are computed in float64, None where they
-    cannot.
-    """
-
-    max_logit_difference: float
-    tolerance: float
-    holds: bool
-    images: int
-    exact: float | None = None
-
-
 def cut_filters(classifier: Classifier, mask: FilterMask) -> tuple[Classifier, History]:
     """A smaller classifier of its own, and the history that replays the cut. The given one stays as
     it is."""
@@ -429,20 +354,18 @@ def cut_filters(classifier: Classifier, mask: FilterMask) -> tuple[Classifier, H
         wrong := [group for group, width in mask.widths if _width(classifier.model, group) != width]
     ):
         raise MaskError(f"The mask is for other filters than the model has, first in {wrong[0]}.")
-    model = copy.deepcopy(classifier.model)
+    model, history = copy.deepcopy(classifier.model), History()
     if mask.cut and classifier.architecture.has_heads:
-        history = [[group, True, list(map(int, indices))] for group, indices in mask.cut]
+        history = [[group, True, list(indices)] for group, indices in mask.cut]
         _cut_heads(classifier, model, history)
     elif mask.cut:
         graph = dependency_graph(model, classifier)
         for group, indices in mask.cut:
             some_of_group(graph, model.get_submodule(group), list(indices)).prune()
         history = [
-            [name, bool(out), [int(index) for index in indices]]
+            [name, bool(out), list(map(int, indices))]
             for name, out, indices in graph.pruning_history()
         ]
-    else:
-        history = []
     return replace(classifier, model=_settled(model), cut=mask), history
 
 
@@ -452,13 +375,14 @@ def replayed(classifier: Classifier, history: History, mask: FilterMask) -> Clas
     model = copy.deepcopy(classifier.model)
     if history:
         try:
-            graph = (
-                None if classifier.architecture.has_heads else dependency_graph(model, classifier)
-            )
-            _must_be_there(model, history)
-            if graph is None:
+            for name, _, indices in history:
+                width = _width(model, name)
+                if not set(indices) < set(range(width)):
+                    raise IndexError(f"{name} has {width} filters")
+            if classifier.architecture.has_heads:
                 _cut_heads(classifier, model, history)
             else:
+                graph = dependency_graph(model, classifier)
                 graph.load_pruning_history(copy.deepcopy(history))
         except (AttributeError, IndexError, RuntimeError, TypeError, ValueError, KeyError) as error:
             raise _misfit(classifier, f"{type(error).__name__}: {error}") from error
@@ -479,14 +403,6 @@ def _cut_heads(classifier: Classifier, model: Any, history: History) -> None:
     layers = {one.name: one for one in classifier.architecture.attentions(model)}
     for name, _, heads in history:
         cut_heads(model, layers[name], heads)
-
-
-def _must_be_there(model: Any, history: History) -> None:
-    """IndexError for a step that names filters its layer does not have, or all it has."""
-    for name, _, indices in history:
-        width = _width(model, name)
-        if not all(0 <= index < width for index in indices) or len(set(indices)) >= width:
-            raise IndexError(f"{name} has {width} filters")
 
 
 def _width(model: Any, name: str) -> int:
@@ -514,7 +430,7 @@ def _settled(model: Any) -> Any:
 
 def agree_filters(
     whole: Classifier, graph: FilterGraph, mask: FilterMask, small: Classifier, pixels: np.ndarray
-) -> FilterAgreement:
+) -> Agreement:
     """`whole` with `mask` against `small`, which was cut from it, on uint8 images [n, H, W, 3]."""
     images = whole.prepared(pixels)
 
@@ -535,8 +451,7 @@ def agree_filters(
         )
 
     own = logits(whole, images), logits(small, images)
-    found = judged(own, images.dtype, in_float64, one_by_one)
-    return FilterAgreement(found.difference, found.tolerance, found.holds, len(pixels), found.exact)
+    return judged(own, images.dtype, in_float64, one_by_one)
 
 
 def widths_after(mask: FilterMask) -> Sequence[tuple[str, int, int]]:

@@ -11,7 +11,7 @@ and activations are left out, as there.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -24,6 +24,7 @@ from engine.core.errors import refusal
 from engine.core.types import FilterMask
 from engine.models import runtime  # noqa: F401  (before torchvision)
 from engine.models.load_image_classifier import Classifier
+from engine.models.structure.cutting import keep_inputs, keep_outputs, span
 from engine.models.transformer import attached
 from engine.models.vision.base import Attention
 
@@ -112,34 +113,17 @@ class FilterGraph:
         """The mask of keep [units] bool: True stays."""
         return FilterMask.from_keep(self.widths, keep)
 
-    def tensors(self, device: torch.device) -> SmoothFlops:
-        """The same formula for tensors, to be differentiated."""
-        return SmoothFlops(
-            *(
-                torch.as_tensor(array, dtype=torch.float32, device=device)
-                for array in (self.price, self.inputs, self.outputs, self.fixed_in, self.fixed_out)
-            )
+    def tensors(self, device: torch.device) -> Callable[[Tensor], Tensor]:
+        """The same formula for soft gates [units], float32: a scalar, to be differentiated."""
+        price, inputs, outputs, fixed_in, fixed_out = (
+            torch.as_tensor(array, dtype=torch.float32, device=device)
+            for array in (self.price, self.inputs, self.outputs, self.fixed_in, self.fixed_out)
         )
 
+        def flops(gates: Tensor) -> Tensor:
+            return ((inputs @ gates + fixed_in) * (outputs @ gates + fixed_out) * price).sum()
 
-@dataclass(frozen=True, eq=False)
-class SmoothFlops:
-    """FLOPs of one image for soft gates u [units], as a tensor with gradient; fields as in
-    `FilterGraph`, float32."""
-
-    price: Tensor
-    inputs: Tensor
-    outputs: Tensor
-    fixed_in: Tensor
-    fixed_out: Tensor
-
-    def __call__(self, gates: Tensor) -> Tensor:
-        """FLOPs for gates [units], a scalar."""
-        return (
-            (self.inputs @ gates + self.fixed_in)
-            * (self.outputs @ gates + self.fixed_out)
-            * self.price
-        ).sum()
+        return flops
 
 
 Members = list[tuple[int, str, list[str]]]
@@ -190,11 +174,11 @@ def _members(
     kinds = [nn.Conv2d, nn.Linear] if pointwise else [nn.Conv2d]
     members, whole = [], dict[str, str]()
     for group in graph.get_all_groups(ignored_layers=[], root_module_types=kinds):
-        found = [
-            one
-            for one in _outputs(graph, group, COUNTED)
-            if isinstance(one, nn.Conv2d) or names[one] in pointwise
-        ]
+        found = dict.fromkeys(
+            module
+            for module, is_output, *_ in _tied(graph, group)
+            if is_output and (isinstance(module, nn.Conv2d) or names.get(module) in pointwise)
+        )
         convs = sorted((names[one] for one in found), key=order.__getitem__)
         roots = [name for name in convs if getattr(model.get_submodule(name), "groups", 1) == 1]
         bars = _hindrance(graph, group, {model.get_submodule(one) for one in pointwise})
@@ -265,11 +249,6 @@ def _bounded(graph: Any) -> Any:
     return graph
 
 
-def full_group(graph: Any, root: nn.Module) -> Any:
-    """All channels of `root` with what is tied to them."""
-    return some_of_group(graph, root, list(range(width_of(root))))
-
-
 def some_of_group(graph: Any, root: nn.Module, channels: list[int]) -> Any:
     """These channels of `root` with what is tied to them; `prune` of the result cuts them."""
     import torch_pruning as tp
@@ -280,26 +259,20 @@ def some_of_group(graph: Any, root: nn.Module, channels: list[int]) -> Any:
     return graph.get_pruning_group(root, how, channels)
 
 
-def _outputs(graph: Any, group: Any, kind: Any) -> list[nn.Module]:
-    """Modules of one kind among whose outputs are channels of the group, each once, in the group's
-    order."""
-    return list(
-        dict.fromkeys(
-            item.dep.target.module
-            for item in group
-            if isinstance(item.dep.target.module, kind)
-            and graph.is_out_channel_pruning_fn(item.dep.handler)
-        )
-    )
+def _tied(graph: Any, group: Any) -> Iterator[tuple[Any, bool, np.ndarray, np.ndarray]]:
+    """What hangs on a group's channels: a module, whether they are its outputs, which of its
+    channels they are, and the group's channel for each of these, [channels] int."""
+    for item in group:
+        is_output = graph.is_out_channel_pruning_fn(item.dep.handler)
+        places = np.asarray(item.idxs), np.asarray(item.root_idxs)
+        yield item.dep.target.module, is_output, *places
 
 
 def _hindrance(graph: Any, group: Any, pointwise: set[nn.Module]) -> str:
     """Why a group cannot be cut, "" where it can: not the model's own output, no grouped
     convolution but depthwise, only norms that work channel by channel. pointwise: linear layers
     whose outputs are filters."""
-    for item in group:
-        module = item.dep.target.module
-        is_output = graph.is_out_channel_pruning_fn(item.dep.handler)
+    for module, is_output, *_ in _tied(graph, group):
         if isinstance(module, nn.Linear) and is_output and module not in pointwise:
             return "tied to linear layers"
         if isinstance(module, nn.Conv2d) and module.groups not in (1, module.in_channels):
@@ -335,7 +308,7 @@ def _assembled(
     groups, start = [], 0
     for _, root, convs in members:
         module = model.get_submodule(root)
-        found = full_group(graph, module)
+        found = some_of_group(graph, module, list(range(width_of(module))))
         gated = tuple(_gated(graph, found, names, classifier))
         groups.append(FilterGroup(root, width_of(module), start, tuple(convs), gated))
         for name, channels, is_output in _touched(graph, found, names):
@@ -387,15 +360,12 @@ def _touched(
     channels [channels] int: the group's channel of each of those channels of the layer.
     """
     seen = set()
-    for item in group:
-        module = item.dep.target.module
-        if not isinstance(module, COUNTED):
-            continue
-        is_output = graph.is_out_channel_pruning_fn(item.dep.handler)
+    for module, is_output, places, channels in _tied(graph, group):
+        key = (module, is_output, tuple(places))
         # Put beside itself, a group feeds a layer twice.
-        if (module, is_output, tuple(item.idxs)) not in seen:
-            seen.add((module, is_output, tuple(item.idxs)))
-            yield names[module], np.asarray(item.root_idxs), is_output
+        if isinstance(module, COUNTED) and key not in seen:
+            seen.add(key)
+            yield names[module], channels, is_output
 
 
 def _gated(
@@ -416,9 +386,7 @@ def _gated(
         *classifier.architecture.customized_pruners(),
     )
     found: dict[str, np.ndarray] = {}
-    for item in group:
-        module = item.dep.target.module
-        is_output = graph.is_out_channel_pruning_fn(item.dep.handler)
+    for module, is_output, places, own in _tied(graph, group):
         if not is_output or names.get(module) in ungated:
             continue
         followed = isinstance(module, nn.Conv2d) and any(
@@ -428,7 +396,7 @@ def _gated(
             channels = found.setdefault(
                 names[module], np.full(getattr(module, "num_features", width_of(module)), -1)
             )
-            channels[np.asarray(item.idxs)] = np.asarray(item.root_idxs)
+            channels[places] = own
     return found.items()
 
 
@@ -459,7 +427,7 @@ def head_graph(classifier: Classifier) -> FilterGraph:
     """The groups of a classifier that has heads."""
     model = classifier.model
     found = classifier.architecture.attentions(model)
-    widths = [heads_of(model, one) for one in found]
+    widths = [width_of(model.get_submodule(one.name)) for one in found]
     starts = np.cumsum([0, *widths])
     areas = areas_of(model, classifier.size)
     place = {name: row for row, name in enumerate(areas)}
@@ -474,48 +442,28 @@ def head_graph(classifier: Classifier) -> FilterGraph:
             FilterGroup(one.name, width, int(start), (), ((one.parts[3], channels),), is_heads=True)
         )
     graph = priced(model, areas, groups, inputs, outputs, ())
-    return _with_scores(
-        graph, [areas[one.parts[0]] for one in found], [one.head_dim for one in found]
+    # A layer more per attention: queries by keys, and weights by values.
+    scores = np.equal.outer(np.arange(len(found)), graph.group_of).astype(float)
+    prices = [4.0 * areas[one.parts[0]] ** 2 * one.head_dim for one in found]
+    return replace(
+        graph,
+        layers=(*graph.layers, *(f"{one.name} (scores)" for one in found)),
+        price=np.append(graph.price, prices),
+        inputs=np.vstack([inputs, np.zeros_like(scores)]),
+        outputs=np.vstack([outputs, scores]),
+        fixed_in=np.append(graph.fixed_in, np.ones(len(found))),
+        fixed_out=np.append(graph.fixed_out, np.zeros(len(found))),
     )
 
 
-def _with_scores(graph: FilterGraph, tokens: list[int], widths: list[int]) -> FilterGraph:
-    """The graph with a layer more per attention: queries by keys, and weights by values."""
-    count = len(graph.groups)
-    outputs = np.zeros((count, graph.total))
-    for row, group in enumerate(graph.groups):
-        outputs[row, group.start : group.start + group.width] = 1.0
-    price = [2.0 * 2.0 * side * side * width for side, width in zip(tokens, widths, strict=True)]
-    return FilterGraph(
-        graph.groups,
-        (*graph.layers, *(f"{group.root} (scores)" for group in graph.groups)),
-        np.append(graph.price, price),
-        np.vstack([graph.inputs, np.zeros((count, graph.total))]),
-        np.vstack([graph.outputs, outputs]),
-        np.append(graph.fixed_in, np.ones(count)),
-        np.append(graph.fixed_out, np.zeros(count)),
-    )
-
-
-def heads_of(model: Any, one: Attention) -> int:
-    """Heads that an attention layer has now."""
-    return model.get_submodule(one.parts[0]).out_features // one.head_dim
-
-
-def cut_heads(model: Any, one: Attention, heads: list[int]) -> None:
+def cut_heads(model: Any, one: Attention, heads: Sequence[int]) -> None:
     """Take heads out of an attention layer, in place."""
-    width = heads_of(model, one)
-    rows = torch.arange(width * one.head_dim).view(width, -1)
-    index = rows[[head for head in range(width) if head not in set(heads)]].flatten()
-    for part in one.parts[:3]:
-        layer = model.get_submodule(part)
-        layer.weight = nn.Parameter(layer.weight.detach()[index.to(layer.weight.device)])
-        if layer.bias is not None:
-            layer.bias = nn.Parameter(layer.bias.detach()[index.to(layer.bias.device)])
-        layer.out_features = len(index)
-    layer = model.get_submodule(one.parts[3])
-    layer.weight = nn.Parameter(layer.weight.detach()[:, index.to(layer.weight.device)])
-    layer.in_features = len(index)
     attention = model.get_submodule(one.name)
+    left = [head for head in range(width_of(attention)) if head not in heads]
+    kept = span(left, one.head_dim)
+    *makers, output = map(model.get_submodule, one.parts)
+    for layer in makers:
+        keep_outputs(layer, kept)
+    keep_inputs(output, kept)
     if hasattr(attention, "num_attention_heads"):
-        attention.num_attention_heads = heads_of(model, one)
+        attention.num_attention_heads = len(left)

@@ -15,8 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from engine.core.errors import Fault, RequestError, refusal, said_by
-from engine.core.files import empty_folder, explained, write_json, write_whole
-from engine.core.types import Values
+from engine.core.files import new_folder, write_json
 from engine.models.image_processor import processor_of
 from engine.models.load_image_classifier import Classifier, config_of, fresh_classifier
 from engine.models.state_dicts import state_hash
@@ -38,23 +37,12 @@ _CARD = Form(
 
 
 def save_cut_classifier(small: Classifier, record: FilterRecord, folder: str | Path) -> Path:
-    """Write mask, card and weights into `folder`, each whole. RequestError where it is not
+    """Write mask, card and weights, whole or not at all. RequestError where the folder is not
     empty."""
-    folder = empty_folder(folder)
-    with explained(folder, "folder"):
-        state = {
-            name: value.detach().cpu().contiguous()
-            for name, value in small.model.state_dict().items()
-        }
-        write_whole(folder / WEIGHTS, lambda path: save_file(state, path), "file")
-        write_json(folder / CARD, _card(small, record))
-        write_mask(folder / MASK, record)
-    return folder
-
-
-def _card(small: Classifier, record: FilterRecord) -> Values:
-    """What model.json holds."""
-    return {
+    state = {
+        name: value.detach().cpu().contiguous() for name, value in small.model.state_dict().items()
+    }
+    card = {
         "schema": 1,
         "kind": "cut",
         "architecture": small.arch,
@@ -68,6 +56,12 @@ def _card(small: Classifier, record: FilterRecord) -> Values:
         **config_of(small),
         "load": "engine.surgery.filters.replay.load_cut_classifier(folder)",
     }
+    with new_folder(folder) as draft:
+        save_file(state, draft / WEIGHTS)
+        (draft / WEIGHTS).chmod(0o644)  # as all files of a store
+        write_json(draft / CARD, card)
+        write_mask(draft / MASK, record)
+    return Path(folder).expanduser()
 
 
 def is_cut_folder(folder: str | Path) -> bool:

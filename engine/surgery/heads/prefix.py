@@ -9,10 +9,10 @@ to float tolerance.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,7 +36,7 @@ CPU_TOKENS, GPU_TOKENS = 4096, 131_072
 busy."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rows:
     """Texts padded on the right: ids [rows, tokens] int64; target [rows, tokens] bool, positions
     whose token is scored.
@@ -46,6 +46,25 @@ class Rows:
 
     ids: torch.Tensor
     target: torch.Tensor
+
+    @cached_property
+    def scored(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Of every scored token, in order: its row, the place before it, which predicts it, and the
+        token, [n] int64 each."""
+        row, place = self.target[:, 1:].nonzero(as_tuple=True)
+        return row, place, self.ids[row, place + 1]
+
+    def picked(self, numbers: torch.Tensor) -> torch.Tensor:
+        """Of numbers [times * rows, tokens, width] those that predict scored tokens, [times, n,
+        width]."""
+        row, place, _ = self.scored
+        return numbers.unflatten(0, (-1, len(self.ids)))[:, row, place]
+
+    def sums(self, logps: torch.Tensor) -> np.ndarray:
+        """Sums of each row's log p, [times, n] -> [times, rows] float64."""
+        shape = len(logps), len(self.ids)
+        total = torch.zeros(shape, dtype=torch.float64, device=logps.device)
+        return total.index_add_(1, self.scored[0], logps.double()).cpu().numpy()
 
 
 def pad_right(texts: Sequence[Sequence[int]], first: Sequence[int], device: torch.device) -> Rows:
@@ -151,24 +170,37 @@ def _batch(
     unit off [units, rows]. `room` tokens fit into one stacked pass."""
     if not lm.adapter.splits:
         return _whole_passes(lm, rows, units, decoding, hooks, room)
-    layers = sorted({unit // lm.n_heads for unit in units})
-    kept, last = dense_pass(lm, rows.ids, layers, whole)
-    score = Scorer(lm, rows, decoding)
-    dense = score.sums(last, 1)[0] if whole else np.zeros(len(rows.ids))
-    off = np.zeros((len(units), len(rows.ids)))
-    width, done = max(1, room // rows.ids.numel()), 0
+    off, done = np.zeros((1 + len(units), len(rows.ids))), 0
     # Blocks that are gone through again.
     work = sum(lm.n_layers - unit // lm.n_heads for unit in units)
+    wanted = rows.scored[-1]
+    for group, hidden in _each_off(lm, rows, units, hooks, room, whole):
+        picked = rows.picked(hidden)
+        logps = _token_logps(lm, picked.flatten(0, 1), wanted.repeat(len(picked)), decoding)
+        off[[1 + at for at in group] or [0]] = rows.sums(logps.view(len(picked), -1))
+        if group:
+            done += len(group) * (lm.n_layers - units[group[0]] // lm.n_heads)
+            hooks.inside(done / work)
+    return off[0], off[1:]
+
+
+def _each_off(
+    lm: LanguageModel, rows: Rows, units: Sequence[int], hooks: Hooks, room: int, whole: bool
+) -> Iterator[tuple[list[int], torch.Tensor]]:
+    """The last block's output with each of some units off alone: places of these in `units`, and
+    [times * rows, tokens, hidden]. First, where the `whole` dense model is wanted, none of them and
+    its own output."""
+    layers, width = sorted({unit // lm.n_heads for unit in units}), max(1, room // rows.ids.numel())
+    calls, inside, last = dense_pass(lm, rows.ids, layers, whole)
+    if whole:
+        yield [], last
     for layer in layers:
         mine = [at for at, unit in enumerate(units) if unit // lm.n_heads == layer]
         for start in range(0, len(mine), width):
             hooks.check()
             group = mine[start : start + width]
-            hidden = without_heads(lm, kept, layer, [units[at] % lm.n_heads for at in group])
-            off[group] = score.sums(hidden, len(group))
-            done += len(group) * (lm.n_layers - layer)
-            hooks.inside(done / work)
-    return dense, off
+            heads = [units[at] % lm.n_heads for at in group]
+            yield group, without_heads(lm, calls, inside[layer], layer, heads)
 
 
 def _whole_passes(
@@ -181,7 +213,7 @@ def _whole_passes(
 ) -> tuple[np.ndarray, np.ndarray]:
     """As `_batch`, of a model whose passes cannot go on from the middle: a whole pass for every
     head, stacked."""
-    score, width = Scorer(lm, rows, decoding), max(1, room // rows.ids.numel())
+    width = max(1, room // rows.ids.numel())
     found, masks = np.zeros((1 + len(units), len(rows.ids))), [None, *units]
     for start in range(0, len(masks), width):
         hooks.check()
@@ -192,41 +224,34 @@ def _whole_passes(
                 gates[at, unit // lm.n_heads, unit % lm.n_heads] = 0
         with hooked(lm, gates.repeat_interleave(len(rows.ids), dim=0), range(lm.n_layers)):
             logits = lm.model(input_ids=rows.ids.repeat(len(group), 1), use_cache=False).logits
-        found[start : start + len(group)] = score.sums_of(logits, len(group))
+        each = [_logps(part.float(), rows.scored[-1], decoding) for part in rows.picked(logits)]
+        found[start : start + len(group)] = rows.sums(torch.stack(each))
         hooks.inside((start + len(group)) / len(masks))
     return found[0], found[1:]
 
 
-@dataclass
-class Kept:
-    """What a dense pass leaves: per block its other arguments, per wanted layer the block's input
-    and the heads' outputs.
-
-    inputs: [rows, tokens, hidden]; heads: [rows, tokens, heads * width].
-    """
-
-    inputs: dict[int, torch.Tensor] = field(default_factory=dict)
-    calls: dict[int, Any] = field(default_factory=dict)
-    heads: dict[int, torch.Tensor] = field(default_factory=dict)
-
-
 def dense_pass(
     lm: LanguageModel, ids: torch.Tensor, layers: Sequence[int], whole: bool
-) -> tuple[Kept, torch.Tensor]:
+) -> tuple[dict[int, Any], dict[int, torch.Tensor], torch.Tensor]:
     """One forward pass of ids [rows, tokens] without a mask.
 
-    Returns what to keep for `layers`, and the last block's output [rows, tokens, hidden]. Not
-    `whole`, nothing is computed above the highest of `layers`, and that output is no one's.
+    Returns what each block is called with (see `keeping_calls`), the outputs of the heads of
+    `layers`, [rows, tokens, heads * width], and the last block's, [rows, tokens, hidden]. Not
+    `whole`, nothing is computed above the highest of `layers`, and that last output is no one's.
     """
-    kept, calls, out = Kept(), dict[int, Any](), dict[str, torch.Tensor]()
+    calls, heads, last = dict[int, Any](), dict[int, torch.Tensor](), list[torch.Tensor]()
+    blocks = lm.adapter.blocks(lm.model)
 
     def keep_heads(layer: int) -> Any:
-        return lambda module, args: kept.heads.__setitem__(layer, args[0])
+        return lambda module, args: heads.__setitem__(layer, args[0])
+
+    def keep_last(module: torch.nn.Module, args: Any, made: Any) -> None:
+        last.append(first_of(made))
 
     with (
-        attached(keeping_calls(lm.adapter.blocks(lm.model), calls)),
+        attached(keeping_calls(blocks, calls)),
         attached(at_projections(lm, layers, keep_heads)),
-        attached([last_hidden(lm, out)]),
+        attached([blocks[lm.n_layers - 1].register_forward_hook(keep_last)]),
         nullcontext() if whole else _answered_above(lm, max(layers)),
     ):
         # Embeddings instead of ids: transformers warns about padding it finds in ids, and there is
@@ -234,9 +259,7 @@ def dense_pass(
         lm.adapter.backbone(lm.model)(
             inputs_embeds=lm.model.get_input_embeddings()(ids), use_cache=False
         )
-    kept.calls = {layer: rest for layer, (_, *rest) in calls.items()}
-    kept.inputs = {layer: calls[layer][0] for layer in layers}
-    return kept, out["last"]
+    return calls, heads, last[-1]
 
 
 @contextmanager
@@ -256,78 +279,52 @@ def _answered_above(lm: LanguageModel, layer: int) -> Iterator[None]:
             del block.forward
 
 
-def last_hidden(lm: LanguageModel, out: dict[str, torch.Tensor]) -> Any:
-    """A hook that puts the last block's output [rows, tokens, hidden] into `out` as "last"; remove
-    it again."""
-    block = lm.adapter.blocks(lm.model)[lm.n_layers - 1]
-    return block.register_forward_hook(lambda module, args, made: out.update(last=first_of(made)))
-
-
-def without_heads(lm: LanguageModel, kept: Kept, layer: int, heads: Sequence[int]) -> torch.Tensor:
+def without_heads(
+    lm: LanguageModel, calls: dict[int, Any], inside: torch.Tensor, layer: int, heads: Sequence[int]
+) -> torch.Tensor:
     """The last block's output with each of `heads` of one layer off alone, [heads * rows, tokens,
-    hidden]."""
-    blocks, width, inside = (
-        lm.adapter.blocks(lm.model),
-        lm.adapter.head_dim,
-        kept.heads[layer],
-    )
+    hidden]; `calls` and `inside`, the outputs of the layer's heads, as from `dense_pass`."""
+    blocks, width, rows = lm.adapter.blocks(lm.model), lm.adapter.head_dim, len(inside)
     stacked = inside.repeat(len(heads), 1, 1)
     for at, head in enumerate(heads):
-        stacked[at * len(inside) : (at + 1) * len(inside), :, head * width : (head + 1) * width] = 0
+        stacked[at * rows : (at + 1) * rows, :, head * width : (head + 1) * width] = 0
     given = lm.adapter.output_projection(lm.model, layer)(stacked)
-    hidden = kept.inputs[layer].repeat(len(heads), 1, 1)
+    hidden = calls[layer][0].repeat(len(heads), 1, 1)
     with answers(*lm.adapter.stand_in(lm.model, layer, given)):
-        hidden = again(blocks[layer], hidden, kept.calls[layer], len(inside), len(heads))
+        hidden = again(blocks[layer], hidden, calls[layer][1:], rows, len(heads))
     for above in range(layer + 1, lm.n_layers):
-        hidden = again(blocks[above], hidden, kept.calls[above], len(inside), len(heads))
+        hidden = again(blocks[above], hidden, calls[above][1:], rows, len(heads))
     return hidden
 
 
-class Scorer:
-    """Log-probabilities of one batch's scored tokens, from the last block's output (or, `normed`,
-    the final norm's)."""
+def _logits(
+    lm: LanguageModel, hidden: torch.Tensor, normed: bool = False
+) -> Iterator[tuple[slice, torch.Tensor]]:
+    """Logits in float32 of hidden states [n, width], the last block's or (`normed`) the final
+    norm's; only so many at once as fit, with their places."""
+    step = positions_at_once(lm)
+    for at in range(0, len(hidden), step):
+        some = slice(at, at + step)
+        yield some, lm.adapter.logits(lm.model, hidden[some], normed).float()
 
-    def __init__(
-        self, lm: LanguageModel, rows: Rows, decoding: Decoding | None, normed: bool = False
-    ) -> None:
-        self.lm, self.decoding, self.n_rows = lm, decoding, len(rows.ids)
-        # Place predicts the token after it.
-        self.row, self.place = (rows.target[:, 1:]).nonzero(as_tuple=True)
-        self.wanted = rows.ids[self.row, self.place + 1]
-        self.normed = normed
 
-    def sums(self, hidden: torch.Tensor, times: int) -> np.ndarray:
-        """Σ log p of every row's scored tokens in nats, [times, rows] float64; hidden [times *
-        rows, tokens, width]."""
-        picked = hidden.view(times, self.n_rows, *hidden.shape[1:])[:, self.row, self.place]
-        logps = self.token_logps(picked.flatten(0, 1), self.wanted.repeat(times))
-        total = torch.zeros(times, self.n_rows, dtype=torch.float64, device=hidden.device)
-        total.index_add_(1, self.row, logps.view(times, -1).double())
-        return total.cpu().numpy()
+def _token_logps(
+    lm: LanguageModel,
+    hidden: torch.Tensor,
+    wanted: torch.Tensor,
+    decoding: Decoding | None,
+    normed: bool = False,
+) -> torch.Tensor:
+    """log p in nats of the tokens `wanted` [n], [n] float32; arguments as of `_logits`."""
+    parts = (_logps(logits, wanted[some], decoding) for some, logits in _logits(lm, hidden, normed))
+    return torch.cat([hidden.new_zeros(0, dtype=torch.float32), *parts])
 
-    def sums_of(self, logits: torch.Tensor, times: int) -> np.ndarray:
-        """As `sums`, from logits [times * rows, tokens, vocabulary]."""
-        picked = logits.view(times, self.n_rows, *logits.shape[1:])[:, self.row, self.place]
-        logps = torch.stack([self.of_logits(part, self.wanted) for part in picked])
-        total = torch.zeros(times, self.n_rows, dtype=torch.float64, device=logits.device)
-        return total.index_add_(1, self.row, logps.double()).cpu().numpy()
 
-    def token_logps(self, hidden: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-        """log p in nats of the tokens `wanted` [n] from hidden [n, width]: [n] float32; only so
-        many logits at once as fit."""
-        step = positions_at_once(self.lm)
-        parts = []
-        for at in range(0, len(hidden), step):
-            logits = self.lm.adapter.logits(self.lm.model, hidden[at : at + step], self.normed)
-            parts.append(self.of_logits(logits, wanted[at : at + step]))
-        return torch.cat(parts) if parts else hidden.new_zeros(0, dtype=torch.float32)
-
-    def of_logits(self, logits: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-        """The same from logits [n, vocabulary]."""
-        logits = logits.float()
-        if self.decoding is not None:
-            logits = filtered(logits, self.decoding)
-        return -torch.nn.functional.cross_entropy(logits, wanted, reduction="none")
+def _logps(logits: torch.Tensor, wanted: torch.Tensor, decoding: Decoding | None) -> torch.Tensor:
+    """The same from logits [n, vocabulary] float32."""
+    if decoding is not None:
+        logits = filtered(logits, decoding)
+    return -torch.nn.functional.cross_entropy(logits, wanted, reduction="none")
 
 
 # ∂ log p / ∂ξ_h of every text for every head, from one backward pass per micro-batch. ξ_h scales
@@ -382,25 +379,24 @@ def _gate_gradients_batch(
 ) -> tuple[np.ndarray, np.ndarray]:
     """`row_gradients` of one batch: sums of log p [rows] and their derivatives [rows, units],
     float64."""
+    row, place, wanted = rows.scored
     with torch.enable_grad(), heads_kept(lm, range(lm.n_layers)) as heads:
-        score = Scorer(lm, rows, decoding, normed=True)
-        logps = _logps(lm, rows, score)
+        if lm.adapter.splits:
+            embedded = lm.model.get_input_embeddings()(rows.ids)
+            last = lm.adapter.backbone(lm.model)(inputs_embeds=embedded, use_cache=False)
+            hidden = last.last_hidden_state[row, place]
+            logps = _token_logps(lm, hidden, wanted, decoding, normed=True)
+        else:
+            logits = lm.model(input_ids=rows.ids, use_cache=False).logits
+            logps = _logps(logits[row, place].float(), wanted, decoding)
         slopes = torch.autograd.grad(logps.sum(), heads)
     with torch.no_grad():
-        dense = torch.zeros(len(rows.ids), dtype=torch.float64, device=logps.device)
-        dense.index_add_(0, score.row, logps.detach().double())
-        each = [_per_head(lm, slope, inside) for slope, inside in zip(slopes, heads, strict=True)]
-    return dense.cpu().numpy(), torch.cat(each, dim=1).double().cpu().numpy()
-
-
-def _logps(lm: LanguageModel, rows: Rows, score: Scorer) -> torch.Tensor:
-    """log p of every scored token, [n] float32, from one pass."""
-    if not lm.adapter.splits:
-        logits = lm.model(input_ids=rows.ids, use_cache=False).logits
-        return score.of_logits(logits[score.row, score.place], score.wanted)
-    embedded = lm.model.get_input_embeddings()(rows.ids)
-    last = lm.adapter.backbone(lm.model)(inputs_embeds=embedded, use_cache=False)
-    return score.token_logps(last.last_hidden_state[score.row, score.place], score.wanted)
+        each = []
+        for slope, inside in zip(slopes, heads, strict=True):
+            product = (slope.float() * inside.detach().float()).sum(1)  # over tokens
+            each.append(product.view(len(product), lm.n_heads, -1).sum(-1))
+        dense = rows.sums(logps.detach()[None])[0]
+    return dense, torch.cat(each, dim=1).double().cpu().numpy()
 
 
 @contextmanager
@@ -421,13 +417,6 @@ def heads_kept(lm: TransformerModel, layers: Iterable[int]) -> Iterator[list[tor
         yield kept
 
 
-def _per_head(lm: LanguageModel, slope: torch.Tensor, inside: torch.Tensor) -> torch.Tensor:
-    """Sum over tokens and the head's width: [rows, tokens, heads * width] -> [rows, heads]
-    float32."""
-    product = (slope.float() * inside.detach().float()).sum(1)
-    return product.view(len(product), lm.n_heads, -1).sum(-1)
-
-
 # Texts of a model with one head off, from texts that the dense model drew: read at once, drawn
 # only where they part.
 #
@@ -441,24 +430,12 @@ def _per_head(lm: LanguageModel, slope: torch.Tensor, inside: torch.Tensor) -> t
 NEAR = 2.0**13
 """Steps of the number format (torch.finfo.eps) by which a token must lead: 1e-3 in float32, where
 the same logits read and drawn were at most 4e-5 apart."""
+Place = tuple[int, int]
+"""A mask and a text, by number."""
 TIE = 2.0**8
 """As NEAR, of the same logits drawn in another batch: 3e-5 in float32, where leads were at most
 1e-5 apart. Such a text is drawn with those that plain drawing draws it with, for then every bit is
 the same."""
-
-
-@dataclass
-class Draft:
-    """A text on its way: tokens drafted, how many of them the masked model is known to draw, and
-    whether one of those came near another."""
-
-    tokens: list[int]
-    sure: int = 0
-    near: bool = False
-
-    def ended(self, most: int, ends: Collection[int]) -> bool:
-        """Whether nothing is left to draw; ends: tokens that end a text."""
-        return self.sure >= most or (self.sure > 0 and self.tokens[self.sure - 1] in ends)
 
 
 def near_of(lm: LanguageModel, decoding: Decoding, steps: float = NEAR) -> float:
@@ -499,219 +476,97 @@ def redrawn(
     begun: the texts with nothing drawn; masks of one head each, which share what lies below its
     layer.
     """
-    found = _opened(lm, masks, drafts, decoding)
-    _read(lm, masks, begun, found, decoding, hooks)
-    return _finished(lm, masks, begun, found, decoding, hooks)
+    texts, near = _read(lm, masks, begun, drafts, decoding, hooks)
 
+    def draw(some: Sequence[Place], lead: float) -> list[Place]:
+        """Draw these on to their end; those with a token that led by less."""
+        rest = replace(begun.of([at for _, at in some]), drawn=[texts[one] for one in some])
+        kinds = [mask for mask, _ in some]
+        with masked_rows(lm, masks) as choose:
 
-def _opened(
-    lm: LanguageModel,
-    masks: Sequence[HeadMask],
-    drafts: Sequence[Sequence[int]],
-    decoding: Decoding,
-) -> list[list[Draft]]:
-    """[masks][texts], nothing of which is read; what no text has is left out: tokens beyond the
-    limit or its end."""
-    ending, most = lm.ends, decoding.max_new_tokens
-    ends = [
-        next((at for at, one in enumerate(tokens, 1) if one in ending), len(tokens))
-        for tokens in drafts
+            def rows(places: Sequence[int], laid: Laid | None) -> None:
+                each = laid.first if laid else range(len(places))
+                choose([kinds[places[at]] for at in each])
+
+            tokens, leads = draw_on(lm, rest, decoding, hooks, near=lead, batch=rows, kinds=kinds)
+        texts.update(zip(some, tokens, strict=True))
+        least = leads.min(-1, initial=lead)
+        return [one for one, its in zip(some, least, strict=True) if its < lead]
+
+    def anew(some: Sequence[Place], lead: float) -> list[Place]:
+        texts.update((one, []) for one in some)
+        return draw(some, lead)
+
+    most = decoding.max_new_tokens
+    going = [
+        one
+        for one, text in texts.items()
+        if one not in near and len(text) < most and not lm.ends & set(text[-1:])
     ]
-    return [
-        [Draft(list(one[: min(at, most)])) for one, at in zip(drafts, ends, strict=True)]
-        for _ in masks
-    ]
+    turned = [*near, *draw(going, near_of(lm, decoding))]
+    ties = anew(turned, near_of(lm, decoding, TIE))
+    for mask in sorted({mask for mask, _ in ties}):
+        for mates in together(lm, begun, decoding):
+            if not {(mask, at) for at in mates}.isdisjoint(ties):
+                anew([(mask, at) for at in mates], 0.0)
+    return [[texts[mask, at] for at in range(len(begun))] for mask in range(len(masks))]
 
 
 def _read(
     lm: LanguageModel,
     masks: Sequence[HeadMask],
     begun: Begun,
-    found: Sequence[Sequence[Draft]],
+    drafts: Sequence[Sequence[int]],
     decoding: Decoding,
     hooks: Hooks,
-) -> None:
-    """Read the drafts of every text, which are the same for each mask; found [masks][texts]."""
-    texts = [
-        [*prompt, *draft.tokens] for prompt, draft in zip(begun.prompts, found[0], strict=True)
-    ]
+) -> tuple[dict[Place, list[int]], list[Place]]:
+    """Of every text under each mask the tokens that reading its draft settles: those up to the
+    first that the noise does not choose again, and the one that it chooses in its place. And where
+    another token came near one of these."""
+    texts, near = dict[Place, list[int]](), dict[Place, bool]()
+    units, least = [mask.units[0] for mask in masks], near_of(lm, decoding)
+    whole = [[*prompt, *draft] for prompt, draft in zip(begun.prompts, drafts, strict=True)]
+    first = [len(prompt) for prompt in begun.prompts]
     size = tokens_at_once(lm, CPU_TOKENS if lm.device.type == "cpu" else GPU_TOKENS)
 
     def work(places: list[int], room: int) -> None:
-        rows = pad_right(
-            [texts[at] for at in places], [len(begun.prompts[at]) for at in places], lm.device
-        )
-        drafts = [[one[at] for at in places] for one in found]
-        reader = _Reader(lm, rows, begun.of(places), decoding)
-        _read_batch(lm, rows, reader, drafts, masks, room, hooks)
+        rows = _rows(lm, whole, first, places)
+        row, place, wanted = rows.scored
+        starts = torch.tensor([first[at] for at in places], device=lm.device)
+        steps = place + 1 - starts[row]
+        keys = torch.from_numpy(begun.keys[places]).to(lm.device)[row]
+        ends = np.cumsum(np.bincount(row.cpu().numpy(), minlength=len(places)))
+        with claimed(lm), torch.inference_mode():
+            for group, hidden in _each_off(lm, rows, units, hooks, room, whole=False):
+                for mask, part in zip(group, rows.picked(hidden), strict=True):
+                    won, leads = _won(lm, part, keys, steps, decoding, least)
+                    arrays = (won, won != wanted.cpu().numpy(), leads < least)
+                    each = zip(*(np.split(one, ends[:-1]) for one in arrays), strict=True)
+                    for at, (tokens, stop, close) in zip(places, each, strict=True):
+                        taken = int(stop.argmax()) + 1 if stop.any() else len(stop)
+                        texts[mask, at] = tokens[:taken].tolist()
+                        near[mask, at] = bool(close[:taken].any())
 
-    for _ in by_batches(texts, size, work, hooks.check):
+    for _ in by_batches(whole, size, work, hooks.check):
         pass
+    ordered = sorted(texts)
+    return {one: texts[one] for one in ordered}, [one for one in ordered if near[one]]
 
 
-def _read_batch(
+def _won(
     lm: LanguageModel,
-    rows: Rows,
-    reader: _Reader,
-    drafts: Sequence[Sequence[Draft]],
-    masks: Sequence[HeadMask],
-    room: int,
-    hooks: Hooks,
-) -> None:
-    """One batch of texts with one head off each; `room` tokens fit into one stacked pass."""
-    units = [mask.cut[0] for mask in masks]
-    with claimed(lm), torch.inference_mode():
-        layers, width = sorted({layer for layer, _ in units}), max(1, room // rows.ids.numel())
-        kept, _ = dense_pass(lm, rows.ids, layers, whole=False)
-        for layer in layers:
-            mine = [at for at, unit in enumerate(units) if unit[0] == layer]
-            for start in range(0, len(mine), width):
-                hooks.check()
-                group = mine[start : start + width]
-                hidden = without_heads(lm, kept, layer, [units[at][1] for at in group])
-                reader.take(hidden, [drafts[at] for at in group])
-
-
-class _Reader:
-    """What the noise chooses after every token of one batch of drafts."""
-
-    def __init__(self, lm: LanguageModel, rows: Rows, begun: Begun, decoding: Decoding) -> None:
-        self.lm, self.decoding, self.near, self.texts = (
-            lm,
-            decoding,
-            near_of(lm, decoding),
-            len(rows.ids),
-        )
-        # Place predicts the token after it.
-        self.row, self.place = rows.target[:, 1:].nonzero(as_tuple=True)
-        self.wanted = rows.ids[self.row, self.place + 1]
-        prompts = torch.tensor(list(map(len, begun.prompts)), device=rows.ids.device)
-        self.steps = self.place + 1 - prompts[self.row]
-        self.keys = torch.from_numpy(begun.keys).to(rows.ids.device)[self.row]
-        counts = torch.bincount(self.row, minlength=self.texts).cpu().numpy()
-        self.ends = np.cumsum(counts)
-        self.starts = self.ends - counts
-
-    def take(self, hidden: torch.Tensor, drafts: Sequence[Sequence[Draft]]) -> None:
-        """Settle what can be of drafts [times][texts] by what was read, hidden [times · texts,
-        tokens, width]."""
-        picked = hidden.view(len(drafts), self.texts, *hidden.shape[1:])[:, self.row, self.place]
-        for part, texts in zip(picked, drafts, strict=True):
-            won, near = self._won(part)
-            stop = won != self.wanted.cpu().numpy()
-            for draft, start, end in zip(texts, self.starts, self.ends, strict=True):
-                _settle(draft, won[start:end], stop[start:end], near[start:end])
-
-    def _won(self, hidden: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
-        """The token that wins at every position, [positions], and whether another comes near;
-        hidden [positions, width]."""
-        size, won, leads = positions_at_once(self.lm), [], []
-        if not len(hidden):
-            return np.zeros(0, np.int64), np.zeros(0, bool)
-        for at in range(0, len(hidden), size):
-            part = slice(at, at + size)
-            logits = self.lm.adapter.logits(self.lm.model, hidden[part]).float()
-            check_finite(self.lm, logits)
-            one = winners(
-                filtered(logits, self.decoding), self.keys[part], self.steps[part], self.near
-            )
-            won.append(one[0].cpu())
-            leads.append(one[1].cpu())
-        return torch.cat(won).numpy(), torch.cat(leads).numpy() < self.near
-
-
-def _settle(draft: Draft, won: np.ndarray, stop: np.ndarray, near: np.ndarray) -> None:
-    """Take tokens up to the first that did not win, and the one that did in its place; arrays
-    [tokens]. The same reading may come twice, where memory ran out in the middle of a batch."""
-    taken = int(stop.argmax()) + 1 if stop.any() else len(stop)
-    draft.near = draft.near or bool(near[:taken].any())
-    draft.sure = taken
-    if taken and stop[taken - 1]:
-        draft.tokens[taken - 1] = int(won[taken - 1])
-
-
-def _finished(
-    lm: LanguageModel,
-    masks: Sequence[HeadMask],
-    begun: Begun,
-    drafts: Sequence[Sequence[Draft]],
+    hidden: torch.Tensor,
+    keys: torch.Tensor,
+    steps: torch.Tensor,
     decoding: Decoding,
-    hooks: Hooks,
-) -> list[list[list[int]]]:
-    """New tokens of every text under each mask: what is not sure is drawn, what came near another
-    token from the start; texts of all masks together."""
-    found = [[draft.tokens[: draft.sure] for draft in one] for one in drafts]
-    one = _Finish(lm, masks, begun, decoding, hooks, found)
-    new, open_ = [], []
-    for mask, at in itertools.product(range(len(masks)), range(len(begun))):
-        if drafts[mask][at].near:
-            new.append((mask, at))
-        elif not drafts[mask][at].ended(decoding.max_new_tokens, lm.ends):
-            open_.append((mask, at))
-    near = near_of(lm, decoding)
-    leads = one.draw(open_, near).min(-1, initial=near)
-    one.anew([*new, *(place for place, lead in zip(open_, leads, strict=True) if lead < near)])
-    return one.found
-
-
-@dataclass
-class _Finish:
-    """Texts of all masks on their way to their end, found [masks][texts]; a place is (mask,
-    text)."""
-
-    lm: LanguageModel
-    masks: Sequence[HeadMask]
-    begun: Begun
-    decoding: Decoding
-    hooks: Hooks
-    found: list[list[list[int]]]
-
-    def draw(self, some: Sequence[tuple[int, int]], near: float) -> np.ndarray:
-        """Draw these places on to their end; the leads, [places, steps]."""
-        tokens, leads = self._drawn(
-            some, [self.found[mask][at] for mask, at in some], near, self.decoding
-        )
-        for (mask, at), all_ in zip(some, tokens, strict=True):
-            self.found[mask][at] = all_
-        return leads
-
-    def anew(self, some: Sequence[tuple[int, int]]) -> None:
-        """Draw these places from the start, and those with a tie as plain drawing does."""
-        for mask, at in some:
-            self.found[mask][at] = []
-        tie = near_of(self.lm, self.decoding, TIE)
-        ties = [np.flatnonzero(leads < tie) for leads in self.draw(some, tie)]
-        last = {
-            place: int(steps[-1]) for place, steps in zip(some, ties, strict=True) if len(steps)
-        }
-        batches_ = together(self.lm, self.begun, self.decoding) if last else []
-        for mask, mates in itertools.product(range(len(self.masks)), batches_):
-            if mine := [at for at in mates if (mask, at) in last]:
-                self._settle(mask, mates, mine, 1 + max(last[mask, at] for at in mine))
-
-    def _settle(self, mask: int, mates: Sequence[int], mine: Sequence[int], steps: int) -> None:
-        """Draw `mine` in plain drawing's batch up to the last tie. Where that chooses the same as
-        before, what follows was right as well; else all is drawn so."""
-        some, nothing = [(mask, at) for at in mates], [list[int]() for _ in mates]
-        tokens = self._drawn(some, nothing, 0.0, replace(self.decoding, max_new_tokens=steps))[0]
-        if any(tokens[mates.index(at)] != self.found[mask][at][:steps] for at in mine):
-            tokens = self._drawn(some, nothing, 0.0, self.decoding)[0]
-            for at in mine:
-                self.found[mask][at] = tokens[mates.index(at)]
-
-    def _drawn(
-        self,
-        some: Sequence[tuple[int, int]],
-        drawn: Sequence[list[int]],
-        near: float,
-        decoding: Decoding,
-    ) -> tuple[list[list[int]], np.ndarray]:
-        rest = replace(self.begun.of([at for _, at in some]), drawn=drawn)
-        kinds = [mask for mask, _ in some]
-        with masked_rows(self.lm, self.masks) as choose:
-
-            def rows(places: Sequence[int], laid: Laid | None) -> None:
-                each = laid.first if laid else range(len(places))
-                choose([kinds[places[at]] for at in each])
-
-            return draw_on(self.lm, rest, decoding, self.hooks, near=near, batch=rows, kinds=kinds)
+    near: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The token that wins at every position, [positions], and by how much, never more than `near`;
+    hidden [positions, width], keys and steps [positions] int64."""
+    won, leads = [np.zeros(0, np.int64)], [np.zeros(0, np.float32)]
+    for some, logits in _logits(lm, hidden):
+        check_finite(lm, logits)
+        found = winners(filtered(logits, decoding), keys[some], steps[some], near)
+        won.append(found[0].cpu().numpy())
+        leads.append(found[1].cpu().numpy())
+    return np.concatenate(won), np.concatenate(leads)

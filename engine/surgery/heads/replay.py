@@ -10,9 +10,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.errors import Fault, MaskError, RequestError, refusal
+from engine.core.files import new_folder
 from engine.core.types import HeadMask, Values
 from engine.models.config_file import CONFIG, GENERATION, config_of, end_tokens, said_outputs
 from engine.surgery.record import MASK_FILE, MaskRecord, read_mask, write_mask
@@ -61,17 +59,16 @@ def write_cut(
             "mask", f"is not the one that {cut.name} was cut by.", "Save with its own record."
         )
 
-    def fill(draft: Path) -> None:
-        from safetensors.torch import save_file
+    from safetensors.torch import save_file
 
+    with new_folder(folder) as draft:
         cut.model.config.save_pretrained(draft)
         save_file(
             _tensors(cut.model), draft / WEIGHTS, metadata={"format": "pt", "pruneaudit": "cut"}
         )
         save_tokenizer(draft)
         write_mask(draft / MASK_FILE, record)
-
-    return whole(Path(folder), fill)
+    return Path(folder).expanduser()
 
 
 def save_zeroed(lm: LanguageModel, mask: HeadMask, folder: str | Path) -> Path:
@@ -79,11 +76,10 @@ def save_zeroed(lm: LanguageModel, mask: HeadMask, folder: str | Path) -> Path:
     loads it."""
     from engine.surgery.heads.mask import zeroed
 
-    def fill(draft: Path) -> None:
+    with new_folder(folder) as draft:
         zeroed(lm, mask).model.save_pretrained(draft)
         lm.tokenizer.save_pretrained(draft)
-
-    return whole(Path(folder), fill)
+    return Path(folder).expanduser()
 
 
 def load_cut(folder: str | Path, device: str = "cpu") -> LanguageModel:
@@ -199,28 +195,6 @@ def _tensors(model: Any) -> dict:
             seen.add(id(tensor))
             kept[name] = tensor.detach().contiguous()
     return kept
-
-
-def whole(folder: Path, fill: Callable[[Path], None]) -> Path:
-    """Let `fill` write into a temporary sibling, then give it its name: the folder is there
-    complete or not at all."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise refusal(str(folder), "exists already.", "Choose a new folder.")
-    draft = None
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-        fill(draft)
-        draft.chmod(0o755)  # mkdtemp makes it private
-        os.replace(draft, folder)
-    except OSError as error:
-        raise refusal(
-            str(folder), f"cannot be written ({error}).", "Choose another place."
-        ) from error
-    finally:
-        if draft is not None and draft.exists():
-            shutil.rmtree(draft, ignore_errors=True)
-    return folder
 
 
 def save_cut_classifier(cut: TextClassifier, record: MaskRecord, folder: str | Path) -> Path:
@@ -380,12 +354,11 @@ def save_even(small: LanguageModel, shape: Shape, folder: str | Path) -> Path:
     config.num_attention_heads = shape.n_heads - gone
     config.num_key_value_heads = (shape.n_heads - gone) // shape.group
 
-    def fill(draft: Path) -> None:
-        own, small.model.config = small.model.config, config
-        try:
+    own, small.model.config = small.model.config, config
+    try:
+        with new_folder(folder) as draft:
             small.model.save_pretrained(draft)
-        finally:
-            small.model.config = own
-        small.tokenizer.save_pretrained(draft)
-
-    return whole(Path(folder), fill)
+            small.tokenizer.save_pretrained(draft)
+    finally:
+        small.model.config = own
+    return Path(folder).expanduser()

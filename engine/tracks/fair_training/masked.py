@@ -23,7 +23,8 @@ from torch.func import functional_call
 
 from engine.core.errors import refusal
 from engine.core.types import Values
-from engine.surgery.filters.graph import COUNTED, FilterGraph, gated
+from engine.surgery.filters.graph import FilterGraph, gated
+from engine.surgery.filters.reading import COUNTED
 from engine.surgery.ranking import meet_target
 
 SAMPLE = 2**16

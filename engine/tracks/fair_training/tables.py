@@ -42,7 +42,8 @@ from engine.core.types import Values, digest_of
 from engine.stats.gap_of_means import Estimate, Trials, at_ends, difference, gaps_of_means, level
 from engine.stats.pareto import front, hypervolume
 from engine.store.runs import where, within
-from engine.surgery.filters.graph import COUNTED, arrays_of, widths_after
+from engine.surgery.filters.graph import arrays_of, widths_after
+from engine.surgery.filters.reading import COUNTED
 from engine.surgery.ranking import TOLERANCE
 from engine.tracks.fair_training.context import FairContext, FairShard
 from engine.tracks.fair_training.measurements.trained import model_of

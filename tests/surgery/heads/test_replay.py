@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
-from engine.core.errors import RequestError
+from engine.core.errors import RequestError, StoreError
 from engine.core.types import HeadMask
 from engine.models.load_language_model import inspect_model, load_language_model
 from engine.surgery.heads.mask import cut
@@ -177,9 +177,9 @@ def test_a_truncated_cut_is_refused(saved):
 
 def test_nothing_is_overwritten(saved):
     before = sorted(path.name for path in saved.folder.iterdir())
-    with pytest.raises(RequestError, match="exists already"):
+    with pytest.raises(RequestError, match="not an empty folder"):
         saved.save(saved.smaller, record_of(saved.lm, MASK), saved.folder)
-    with pytest.raises(RequestError, match="exists already"):
+    with pytest.raises(RequestError, match="not an empty folder"):
         save_zeroed(saved.lm, MASK, saved.folder)
     assert sorted(path.name for path in saved.folder.iterdir()) == before
 
@@ -196,6 +196,6 @@ def test_nothing_stays_when_writing_fails(saved, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(type(saved.smaller.tokenizer), "save_pretrained", full)
-    with pytest.raises(RequestError, match="No space left"):
+    with pytest.raises(StoreError, match="the disk is full"):
         saved.save(saved.smaller, record_of(saved.lm, MASK), tmp_path / "other")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

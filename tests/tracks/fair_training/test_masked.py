@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from engine.models.vision import architectures
-from engine.surgery.filters.graph import COUNTED, cut_filters, filter_graph, gated
+from engine.surgery.filters.graph import cut_filters, filter_graph, gated
+from engine.surgery.filters.reading import COUNTED
 from engine.tracks.fair_training.masked import (
     SAMPLE,
     best,

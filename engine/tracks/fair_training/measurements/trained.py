@@ -28,7 +28,8 @@ from engine.core.errors import MaskError
 from engine.core.types import Values, digest_of, rng
 from engine.models.load_image_classifier import Classifier
 from engine.store.runs import curve_arrays, pack, within
-from engine.surgery.filters.graph import COUNTED, cut_filters, filter_graph, gated, with_weights
+from engine.surgery.filters.graph import cut_filters, filter_graph, gated, with_weights
+from engine.surgery.filters.reading import COUNTED
 from engine.tracks.fair_training.context import CORNERS, FairContext, FairShard, Look
 from engine.tracks.fair_training.masked import Masked, masked_filters_of
 from engine.tracks.fair_training.methods import (
