@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
@@ -30,6 +31,28 @@ class Reader(ABC):
     @abstractmethod
     def recognises(self, source: str, path: Path) -> bool:
         """Whether this is its layout. Cheap; may raise OSError."""
+
+
+CLASS = "class"
+"""A group every source has: the class itself, for one-vs-rest numbers of each class."""
+
+
+@dataclass(frozen=True)
+class Info:
+    """What a form must know of a source of images or texts before anything is loaded.
+
+    `groups`: possible axes, single ones, the last is the class itself. `targets`: columns that may
+    be predicted. `note`: a sentence for the form. `stand_in`: a sentence where the source is made
+    up.
+    """
+
+    name: str
+    groups: tuple[str, ...] = (CLASS,)
+    default_groups: tuple[str, ...] = (CLASS,)
+    targets: tuple[str, ...] = ("label",)
+    default_target: str = "label"
+    note: str = ""
+    stand_in: str = ""
 
 
 Found = TypeVar("Found", bound=Reader)
@@ -142,8 +165,6 @@ def joined(columns: Sequence[pd.Series], sep: str = ", ") -> pd.Series:
 
 
 SPLITS = ("train", "validation", "test")
-CLASS = "class"
-"""A group every source has: the class itself, for one-vs-rest numbers of each class."""
 ALL_THREE = {"test": 0.2, "validation": 0.1}
 """Shares where nothing is split yet; the rest trains."""
 HELD_OUT = {"validation": 0.1}

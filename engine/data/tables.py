@@ -23,7 +23,7 @@ import pandas as pd
 
 from engine.core.errors import Fault, RequestError, refusal
 from engine.core.types import Values
-from engine.data.sources import CLASS
+from engine.data.sources import CLASS, WORDS
 
 MAX_FILE = 256 * 2**20
 """Bytes in one table; CelebA's attributes take 26 MB."""
@@ -64,6 +64,18 @@ class CsvTable:
         if found.nunique() > MOST_VALUES:
             return found, ()
         return one_spelling(found, column, "," if self.delimiter == ";" else ".")
+
+    def splits(self, faults: RowFaults) -> list[str]:
+        """Split of every row in the words of SPLITS, "" for all where the file names none; what is
+        no split is added to the faults."""
+        if "split" not in self.cells or (self.cells["split"] == "").all():
+            return [""] * len(self.cells)
+        given = [value.lower() for value in self.cells["split"]]
+        for row, value in enumerate(given, start=1):
+            if value not in WORDS:
+                known = ", ".join(sorted(WORDS))
+                faults.add(row, f"split is {value[:40]!r}, which is not known.", f"Known: {known}.")
+        return [WORDS.get(value, "") for value in given]
 
     def add_groups(
         self, table: pd.DataFrame, columns: Iterable[str], own: Collection[str]

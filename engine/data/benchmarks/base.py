@@ -68,7 +68,7 @@ class Benchmark:
 
 
 class BenchmarkReader(ABC):
-    """Reads one benchmark in its published form. Final subclasses live one per file and are found,
+    """Reads one benchmark in its published form. Final subclasses live beside this and are found,
     not registered."""
 
     name: str

@@ -54,23 +54,13 @@ class NpzArrays(ImageReader):
                 f"npz files in {path}", "There is no *test*.npz.", "Put one beside *train*.npz."
             )
         parts = {split: _Part(file) for split, file in files.items()}
-        classes, n = parts["train"].classes, sum(len(part.labels) for part in parts.values())
         shared = set.intersection(*(set(part.columns) for part in parts.values()))
-        columns = tuple(name for name in parts["train"].columns if name in shared)
-        size = parts["train"].size
-        sizes = tuple(sorted({size, 32, 64, 128}))
+        columns = (name for name in parts["train"].columns if name in shared)
         return ImageInfo(
-            _name(path, classes),
-            "arrays",
-            ("label",),
+            _name(path, parts["train"].classes),
             (*columns, CLASS),
-            "label",
-            (CLASS,),
-            sizes,
-            n,
-            size,
-            classes,
             note=" ".join(note for part in parts.values() for note in part.notes),
+            size=parts["train"].size,
         )
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
@@ -205,7 +195,6 @@ FIRST, TEST = "data_batch_1", "test_batch"
 LARGEST = 2**25
 """Bytes that are read of a batch; the published ones have 31 MB."""
 CLASSES = words("airplane automobile bird cat deer dog frog horse ship truck")
-SIZES = (32, 64, 128)
 
 
 class Cifar10Batches(ImageReader):
@@ -222,10 +211,8 @@ class Cifar10Batches(ImageReader):
         return any((_home(path) / name).is_file() for name in PUBLISHED)
 
     def look(self, source: str, path: Path) -> ImageInfo:
-        n = 10_000 * len(_batches(_home(path)))
-        return ImageInfo(
-            "CIFAR-10", "arrays", ("label",), (CLASS,), "label", (CLASS,), SIZES, n, 32, CLASSES
-        )
+        _batches(_home(path))
+        return ImageInfo("CIFAR-10")
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
         tables, images = [], []

@@ -525,22 +525,17 @@ class Avatars(ImageReader):
         return source == "avatars" or source.startswith("avatars:")
 
     def look(self, source: str, path: Path) -> ImageInfo:
-        counts = _counts(source)
-        groups, least, most = ("male", "skin", CLASS), *SIZES
+        _counts(source)
+        groups, target, (least, most) = ("male", "skin"), "blond", SIZES
         return ImageInfo(
             "avatars",
-            "drawn",
-            ("blond",),
+            (*groups, CLASS),
             groups,
-            "blond",
-            ("male", "skin"),
-            (32, 48, 64),
-            sum(counts.values()),
-            32,
-            CLASSES,
-            least,
-            most,
-            STAND_IN,
+            (target,),
+            target,
+            stand_in=STAND_IN,
+            least=least,
+            most=most,
         )
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
@@ -639,7 +634,6 @@ class AvatarsGap(ImageReader):
 
 SHARES = {"test": 0.3, "validation": 0.1}
 DIGITS = tuple("0123456789")
-COUNT = 1_797
 
 
 class Digits(ImageReader):
@@ -657,10 +651,7 @@ class Digits(ImageReader):
 
     def look(self, source: str, path: Path) -> ImageInfo:
         _noise(source)
-        axes, sizes = (CLASS,), (16, 32, 64)
-        return ImageInfo(
-            "digits", "arrays", ("digit",), axes, "digit", axes, sizes, COUNT, 32, DIGITS
-        )
+        return ImageInfo("digits", targets=("digit",), default_target="digit")
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
         from sklearn.datasets import load_digits  # slow to import, and only needed here

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError, refusal
-from engine.data.images.load import PHOTO_SIZES, ImageInfo, ImageReader, Listing, Wanted
+from engine.data.images.load import ImageInfo, ImageReader, Listing, Wanted
 from engine.data.images.pixels import FilePixels
 from engine.data.sources import CLASS, HELD_OUT, SPLITS, deal
 from engine.data.tables import text_of
@@ -24,22 +24,11 @@ class _Faces(ImageReader):
     title: str
     usual: str
 
-    def info(self, names: tuple[str, ...], n: int) -> ImageInfo:
-        """What the form must know of so many images with these attributes."""
+    def info(self, names: tuple[str, ...]) -> ImageInfo:
+        """What the form must know of images with these attributes."""
         target = self.usual if self.usual in names else names[0]
         group = "Male" if "Male" in names and target != "Male" else CLASS
-        return ImageInfo(
-            self.title,
-            "image files",
-            names,
-            (*names, CLASS),
-            target,
-            (group,),
-            PHOTO_SIZES,
-            n,
-            128,
-            yes_no(target),
-        )
+        return ImageInfo(self.title, (*names, CLASS), (group,), names, target, size=128)
 
 
 def _attributes_of(wanted: Wanted) -> list[str]:
@@ -100,8 +89,7 @@ class CelebA(_Faces):
                 f"torchvision's layout has it beside {CELEBA_ATTRIBUTES}.",
             )
             raise RequestError([Fault(where, f"{name} is absent.", fix) for name in absent])
-        n, names = _celeba_header(text_of(home / CELEBA_ATTRIBUTES, head=True))
-        return self.info(names, n)
+        return self.info(_celeba_names(text_of(home / CELEBA_ATTRIBUTES, head=True)))
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
         home = _celeba_home(path)
@@ -120,21 +108,21 @@ def _celeba_home(path: Path) -> Path:
     return path / "celeba" if (path / "celeba" / CELEBA_ATTRIBUTES).is_file() else path
 
 
-def _celeba_header(text: str) -> tuple[int, tuple[str, ...]]:
-    """(images, attribute names) from the first two lines."""
+def _celeba_names(text: str) -> tuple[str, ...]:
+    """Names of the attributes, from the second line; the first counts the images."""
     first, _, rest = text.partition("\n")
     names = tuple(rest.partition("\n")[0].split())
     if not first.strip().isdigit() or not names:
         what = "The first line is not a number of images, or no attributes follow."
         raise refusal(CELEBA_ATTRIBUTES, what, AS_PUBLISHED)
-    return int(first), names
+    return names
 
 
 def _marks(home: Path, columns: list[str]) -> pd.DataFrame:
     """1 or -1 per image (rows, indexed by file name) and wanted attribute (columns). Raises
     RequestError."""
     text = text_of(home / CELEBA_ATTRIBUTES)
-    _, names = _celeba_header(text)
+    names = _celeba_names(text)
     marks = _read_columns(
         CELEBA_ATTRIBUTES,
         "\n".join(text.split("\n")[2:]),
@@ -183,9 +171,7 @@ class LFW(_Faces):
     def look(self, source: str, path: Path) -> ImageInfo:
         file = _lfw_file(path) or path
         _lfw_images(path)
-        text = text_of(file, head=True)
-        share_read = len(text.encode()) / max(1, file.stat().st_size)
-        return self.info(_lfw_names(text)[2:], round(text.count("\n") / share_read))
+        return self.info(_lfw_names(text_of(file, head=True))[2:])
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
         scores = _scores(_lfw_file(path) or path, _attributes_of(wanted))

@@ -19,6 +19,7 @@ from engine.data.images.pixels import Check, Pixels, Preparation, Shelf, listed
 from engine.data.sources import (
     CLASS,
     SPLITS,
+    Info,
     Reader,
     completed,
     explained,
@@ -276,9 +277,6 @@ class _Loading:
             self.notes.append(f"{len(rows)} images {what} and were left out: {names}.")
 
 
-PHOTO_SIZES = (32, 64, 128, 224)
-
-
 @dataclass(frozen=True)
 class ImageAsk:
     """What is wanted of a source; None and () mean its defaults.
@@ -298,29 +296,12 @@ class ImageAsk:
 
 
 @dataclass(frozen=True)
-class ImageInfo:
-    """What a form must know of a source before anything is loaded.
+class ImageInfo(Info):
+    """`size`: the default side in pixels; images may have any from `least` to `most`."""
 
-    `sizes`: sides worth offering, `size` the default; images may have any side from `least` to
-    `most`. `n`: images, all splits, as far as headers tell. `classes`: of the default target, in
-    order of their labels; () where only loading can tell. `stand_in`: see ImageSet. `note`: a
-    sentence for the form.
-    """
-
-    name: str
-    kind: str
-    targets: tuple[str, ...]
-    groups: tuple[str, ...]
-    default_target: str
-    default_groups: tuple[str, ...]
-    sizes: tuple[int, ...]
-    n: int
-    size: int
-    classes: tuple[str, ...] = ()
+    size: int = 32
     least: int = 8
     most: int = 512
-    stand_in: str = ""
-    note: str = ""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import engine.data.prompts
 from engine.core.errors import Fault, RequestError, refusal, unknown
 from engine.core.types import PromptSet, digest_of, key_of
 from engine.data.sources import Reader, reader_of
+from engine.data.tables import USUAL, csv_table, need_columns
 
 COLUMNS = ("prompt_id", "axis", "subgroup", "text", "template", "descriptor")
 FRAME_MARK = " × "
@@ -335,3 +336,32 @@ def _rounds(left: pd.DataFrame, asked: pd.DataFrame) -> pd.DataFrame:
     place = ordered.groupby("subgroup").cumcount()
     rounds = (place // int(wanted.min()) + 1).map(lambda number: f"{RESERVE} {number}")
     return ordered.assign(split=rounds)[(place < each).to_numpy()].drop(columns="_order")
+
+
+REQUIRED = ("prompt", "axis", "subgroup")
+OPTIONAL = ("template", "descriptor")
+
+
+class PromptCsv(PromptReader):
+    """Any file ending as tables do, also a missing one: the error is then about the file, not about
+    its format. Axes and subgroups have one spelling each; prompts keep the blanks around them."""
+
+    name = "a CSV file with the columns prompt, axis, subgroup (and template, descriptor)"
+
+    def recognises(self, source: str, path: Path) -> bool:
+        return path.suffix.lower() in USUAL and not path.is_dir()
+
+    def read(self, path: Path, axes: Sequence[str], seed: int, max_prompts: int | None) -> Reading:
+        csv = csv_table(path, REQUIRED + OPTIONAL, whole="prompt")
+        need_columns(path, csv.cells, REQUIRED)
+        there = [name for name in REQUIRED + OPTIONAL if name in csv.cells.columns]
+        notes = csv.notes
+        if unread := [name[:40] for name in csv.cells.columns if name not in there]:
+            notes += (f"Columns that are not read: {', '.join(unread[:12])}.",)
+        table = csv.cells[there].rename(columns={"prompt": "text"})
+        for name in ("axis", "subgroup"):
+            table[name], said = csv.spelled(name)
+            notes += said
+        if none := int((table["axis"] == "").sum()):
+            notes += (f"{none} prompts name no axis and are left out.",)
+        return Reading(table, tuple(sorted(set(table["axis"]) - {""})), notes)

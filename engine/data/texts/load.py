@@ -20,6 +20,7 @@ from engine.data.sources import (
     CLASS,
     MAX_GROUPS,
     SPLITS,
+    Info,
     Reader,
     deal,
     explained,
@@ -280,7 +281,6 @@ class _Loading:
 
 LENGTH = "length"
 """A group column every source has: short and long texts."""
-METRICS = ("accuracy", "matthews")
 COLUMNS = ("text_id", "text", "text_b", "label", "split")
 """Columns of every set of texts; no group can have one of these names."""
 
@@ -304,25 +304,12 @@ class TextAsk:
 
 
 @dataclass(frozen=True)
-class TextInfo:
-    """What a form must know of a source before anything is loaded.
+class TextInfo(Info):
+    """`columns`: those a person may choose text, second text and target from; () where they are
+    fixed."""
 
-    `columns`: those a person may choose text, second text and target from; () where they are fixed.
-    `groups`: possible axes, single ones, the last is the class itself. `metric`: one of METRICS.
-    `n`: texts, all splits. `note`: a sentence for the form, such as that the texts are made up.
-    """
-
-    name: str
-    kind: str
-    columns: tuple[str, ...]
-    targets: tuple[str, ...]
-    groups: tuple[str, ...]
-    default_target: str
-    default_text: str
-    default_groups: tuple[str, ...]
-    metric: str
-    n: int
-    note: str = ""
+    columns: tuple[str, ...] = ()
+    default_text: str = "text"
 
 
 @dataclass(frozen=True)

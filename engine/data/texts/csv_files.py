@@ -1,14 +1,15 @@
-"""Labelled texts in a CSV or TSV: columns text, label, perhaps text_b and split, every further
-column a group."""
+"""Labelled texts in CSV files: any, and the two tasks that this project wrote."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pandas as pd
 
 from engine.core.errors import RequestError
-from engine.data.sources import CLASS, WORDS, left_out, usable
+from engine.core.files import ASSETS
+from engine.data.sources import CLASS, left_out, usable
 from engine.data.tables import USUAL, RowFaults, csv_table
 from engine.data.texts.load import COLUMNS, LENGTH, Listing, TextInfo, TextReader, Wanted
 
@@ -19,7 +20,8 @@ RESERVED = (*COLUMNS, LENGTH, CLASS)
 
 
 class TextCsv(TextReader):
-    """Read by its own dialect, each value of label and groups in one spelling. Any column may be
+    """Columns text, label, perhaps text_b and split, every further column a group. Read by its own
+    dialect, each value of label and groups in one spelling. Any column may be
     named as text, second text or target."""
 
     name = "a CSV or TSV file with the columns text, label (and text_b, split, groups)"
@@ -43,7 +45,6 @@ class TextCsv(TextReader):
         )
         own = [name for name in found if name not in (*RESERVED, target, text)]
         groups = (*own, LENGTH, CLASS)
-        targets = tuple(dict.fromkeys([*(["label"] if "label" in columns else []), *found]))
         taken = [
             name
             for name in columns
@@ -57,19 +58,14 @@ class TextCsv(TextReader):
         many = left_out({name: n for name, n in counts.items() if name not in (text, target)})
         said = [note for name in found if name != text for note in spelled[name][1]]
         note = " ".join(filter(None, (own_names, many, *csv.notes, *said)))
-        name, default = path.stem, tuple(own[:1])
         return TextInfo(
-            name,
-            "CSV",
-            columns,
-            targets,
+            path.stem,
             groups,
-            target,
-            text,
-            default,
-            "accuracy",
-            len(table),
-            note,
+            tuple(own[:1]),
+            default_target=target,
+            note=note,
+            columns=columns,
+            default_text=text,
         )
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
@@ -88,21 +84,34 @@ class TextCsv(TextReader):
                 faults.add(
                     row + 1, f"{column}: the {what} is {said}.", "Fill it, or leave the row out."
                 )
-        table["split"] = _splits(raw, faults)
+        table["split"] = csv.splits(faults)
         if faults.n:
             raise RequestError(faults.all())
         more = csv.add_groups(table, wanted.groups, (LENGTH, CLASS))
         return Listing(path.stem, table, notes=(*csv.notes, *notes, *more))
 
 
-def _splits(raw: pd.DataFrame, faults: RowFaults) -> list[str]:
-    """Split of every row in the words of SPLITS, "" for all where the file (columns as read) names
-    none."""
-    if "split" not in raw.columns or (raw["split"] == "").all():
-        return [""] * len(raw)
-    given = [value.lower() for value in raw["split"]]
-    for row, value in enumerate(given, start=1):
-        if value not in WORDS:
-            known = ", ".join(sorted(WORDS))
-            faults.add(row, f"split is {value[:40]!r}, which is not known.", f"Known: {known}.")
-    return [WORDS.get(value, "") for value in given]
+FOLDER = ASSETS / "demo-data"
+TASKS = json.loads((FOLDER / "tasks.json").read_text(encoding="utf-8"))
+"""By name: classes in the order of their labels, group columns, and what was planted."""
+
+
+class EmbeddedTexts(TextReader):
+    """Remarks (kind or insulting) and topics (about what), as they lie in assets. Groups and places
+    are invented; `assets/build/remark_task.py` wrote them, the same on every machine."""
+
+    name = f"embedded: {', '.join(TASKS)}"
+
+    def recognises(self, source: str, path: Path) -> bool:
+        return source.strip() in TASKS
+
+    def look(self, source: str, path: Path) -> TextInfo:
+        name, task = source.strip(), TASKS[source.strip()]
+        axes = (*task["groups"], LENGTH, CLASS)
+        return TextInfo(name, axes, axes[:1], note=task["stand_in"])
+
+    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
+        name, task = source.strip(), TASKS[source.strip()]
+        table = pd.read_csv(FOLDER / f"{name}.csv", dtype=str, keep_default_na=False)
+        table["text_b"] = ""
+        return Listing(name, table, tuple(task["classes"]), stand_in=task["stand_in"])
