@@ -45,6 +45,11 @@ def said_by(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0][:300].rstrip(" .")
 
 
+def refused_by_system(error: BaseException) -> str:
+    """As `said_by`; of the system's own errors without number and path."""
+    return getattr(error, "strerror", None) or said_by(error)
+
+
 class PruneAuditError(Exception):
     """Base of every error this project raises on purpose. The command line turns it into
     `exit_code`."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-from engine.core.errors import PruneAuditError, StoreError, refusal
+from engine.core.errors import PruneAuditError, StoreError, refusal, refused_by_system
 from engine.core.text import json_text
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -74,9 +74,7 @@ def explained(folder: Path, noun: str = "store") -> Iterator[None]:
             errno.ENOTDIR: "part of the path is a file. Choose another store",
             errno.EEXIST: "part of the path is a file. Choose another store",
         }
-        reason = reasons.get(
-            code, f"{getattr(error, 'strerror', None) or error}. Choose another store"
-        )
+        reason = reasons.get(code, f"{refused_by_system(error)}. Choose another store")
         reason = reason if noun == "store" else reason.replace("another store", "another place")
         how = (
             " (--store DIR or PRUNEAUDIT_STORE). Finished parts are kept."

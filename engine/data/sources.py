@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from engine.core.discover import members
-from engine.core.errors import Fault, RequestError, refusal
+from engine.core.errors import Fault, refusal, refused_by_system
 from engine.core.types import key_of
 
 
@@ -93,13 +93,10 @@ def explained(source: str) -> Iterator[None]:
         OSError,
         RuntimeError,
     ) as error:  # RuntimeError: a home folder that cannot be found, a loop of links
-        why = getattr(error, "strerror", None) or str(error)
-        fault = Fault(
-            f"data {source[:200]}",
-            f"It cannot be read ({why}).",
-            "Check the path and its permissions.",
-        )
-        raise RequestError(fault) from error
+        what = f"It cannot be read ({refused_by_system(error)})."
+        raise refusal(
+            f"data {source[:200]}", what, "Check the path and its permissions."
+        ) from error
     except ValueError as error:
         if "null" not in str(error):
             raise

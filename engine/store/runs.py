@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.core.errors import StoreError, refusal
+from engine.core.errors import StoreError, refusal, refused_by_system
 from engine.core.files import (
     ASSETS,
     UNFINISHED,
@@ -94,48 +94,46 @@ def _write_pieces(path: Path, pieces: Pieces) -> None:
             writer.close()
 
 
-def read_table(folder: Path, name: str, written: str, whose: str) -> pd.DataFrame:
-    """A table that `write_tables` wrote, its bytes compared with `written`, the hash that was noted
-    then.
-
-    `whose` names run or addition in what is said of a damaged one: DamagedError.
-    """
-    return _tables_read(folder, name, written, whose, pd.read_parquet)
-
-
-def read_part(
+def read_table(
     folder: Path,
     name: str,
     written: str,
     whose: str,
-    where: Where,
+    where: Where | None = None,
     columns: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """The rows of a table, in its order, in whose columns one of the values stands that `where`
-    lists; all columns, or those that are named. As `read_table`, but no more than AT_ONCE other
-    rows are held at a time.
+    """A table that `write_tables` wrote, its bytes compared with `written`, the hash that was noted
+    then. All rows and columns, or the columns that are named and, in their order, the rows in whose
+    columns one of the values stands that `where` lists. Others are held AT_ONCE at a time.
+
+    `whose` names run or addition in what is said of a damaged one: DamagedError.
     """
-    return _tables_read(folder, name, written, whose, lambda file: _part(file, where, columns))
+    path = folder / f"{safe_id(name, 'table name')}.parquet"
+    try:
+        if is_special(path):
+            raise ValueError("neither a file nor a folder")
+        body = path.read_bytes()
+        if hashlib.sha256(body).hexdigest() == written:
+            return _read_rows(body, where, columns)
+        why = "has other bytes than were written"
+    except (OSError, ValueError) as error:  # pyarrow's ArrowInvalid is a ValueError
+        why = f"cannot be read ({refused_by_system(error)})"
+    raise DamagedError(f"{whose} is damaged: its table {name} {why}. See `runs verify`.")
 
 
-def _part(file: io.BytesIO, where: Where, columns: Sequence[str] | None) -> pd.DataFrame:
+def _read_rows(body: bytes, where: Where | None, columns: Sequence[str] | None) -> pd.DataFrame:
+    if where is None:
+        return pd.read_parquet(io.BytesIO(body))
     import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
+    import pyarrow.dataset as ds
 
-    whole = pq.ParquetFile(file)
-    schema = whole.schema_arrow
-    names = None if columns is None else list(dict.fromkeys([*columns, *where]))
-    found = []
-    for batch in whole.iter_batches(batch_size=AT_ONCE, columns=names):
-        for column, values in where.items():
-            wanted = pa.array(list(values), schema.field(column).type)
-            batch = batch.filter(pc.is_in(batch[column], value_set=wanted))
-        found.append(batch)
-    kept = schema if names is None else pa.schema([schema.field(name) for name in names])
-    table = pa.Table.from_batches(found, found[0].schema if found else kept)
-    table = table.replace_schema_metadata(schema.metadata)
-    return (table if columns is None else table.select(list(columns))).to_pandas()
+    file = ds.ParquetFileFormat().make_fragment(pa.BufferReader(body))
+    wanted = ds.scalar(True)
+    for column, values in where.items():
+        wanted &= ds.field(column).isin(list(values)) if len(values) else ds.scalar(False)
+    few = {"batch_size": AT_ONCE, "batch_readahead": 1, "use_threads": False}
+    named = None if columns is None else list(columns)
+    return file.to_table(columns=named, filter=wanted, **few).to_pandas()
 
 
 def matching(
@@ -146,23 +144,6 @@ def matching(
         table = table[table[column].isin(list(values))]
     table = table.reset_index(drop=True)
     return table if columns is None else table[list(columns)]
-
-
-def _tables_read(
-    folder: Path, name: str, written: str, whose: str, read: Callable[[io.BytesIO], pd.DataFrame]
-) -> pd.DataFrame:
-    """What `read` makes of a table's file; see `read_table`."""
-    path = folder / f"{safe_id(name, 'table name')}.parquet"
-    try:
-        if is_special(path):
-            raise ValueError("neither a file nor a folder")
-        body = path.read_bytes()
-        if hashlib.sha256(body).hexdigest() == written:
-            return read(io.BytesIO(body))
-        why = "has other bytes than were written"
-    except (OSError, ValueError) as error:  # pyarrow's ArrowInvalid is a ValueError
-        why = f"cannot be read ({getattr(error, 'strerror', None) or error})"
-    raise DamagedError(f"{whose} is damaged: its table {name} {why}. See `runs verify`.")
 
 
 COLUMNS = ("name", "dtype", "shape", "data")
@@ -328,7 +309,9 @@ def _stamps(path: Path) -> tuple[tuple[str, int, int], ...]:
     try:
         found = [(file.name, file.stat()) for file in sorted(path.iterdir())]
     except OSError as error:
-        raise StoreError(f"addition {path.name} cannot be read ({error.strerror}).") from error
+        raise StoreError(
+            f"addition {path.name} cannot be read ({refused_by_system(error)})."
+        ) from error
     return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in found)
 
 
@@ -528,7 +511,8 @@ class Run:
             known = ", ".join(self.names)
             raise StoreError(f"run {self.id} has no table {name!r}. Known: {known}.")
         rows = {table: listed["rows"] for table, listed in self.meta["tables"].items()}
-        return joined(name, self._own(name), rows, self.added)
+        own = self._own(name) if name in self.meta["tables"] else None
+        return joined(name, own, rows, self.added)
 
     def rows(self, name: str) -> int:
         """How many rows a table of the run itself has; 0 where it has none."""
@@ -539,15 +523,14 @@ class Run:
         columns that are named. The table is not held whole where nothing was added to it."""
         if name not in self.meta["tables"] or any(one.has(name) for one in self.added):
             return matching(self.table(name), where, columns)
-        return read_part(
-            self.path, name, self.meta["tables"][name]["sha256"], f"run {self.id}", where, columns
-        )
+        return self._own(name, where, columns)
 
-    def _own(self, name: str) -> pd.DataFrame | None:
-        """A table as the audit wrote it; None where it wrote none."""
-        if name not in self.meta["tables"]:
-            return None
-        return read_table(self.path, name, self.meta["tables"][name]["sha256"], f"run {self.id}")
+    def _own(
+        self, name: str, where: Where | None = None, columns: Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        """A table as the audit wrote it, or the part of it that is wanted."""
+        written = self.meta["tables"][name]["sha256"]
+        return read_table(self.path, name, written, f"run {self.id}", where, columns)
 
     @property
     def summary(self) -> RunSummary:

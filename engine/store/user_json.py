@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.core.errors import Fault, RequestError, refusal, said_by
+from engine.core.errors import Fault, RequestError, refusal, refused_by_system, said_by
 from engine.core.files import is_special
 from engine.core.types import Values
 
@@ -67,7 +67,7 @@ def read_object(path: str | Path, largest: int, fix: str, finite: bool = True) -
         if not isinstance(plain, dict):
             raise ValueError("not an object")
     except OSError as error:
-        raise refusal(str(path), f"cannot be read ({error.strerror}).", fix) from error
+        raise refusal(str(path), f"cannot be read ({refused_by_system(error)}).", fix) from error
     except (ValueError, RecursionError) as error:
         raise refusal(str(path), f"is no JSON object ({said_by(error)}).", fix) from error
     return plain

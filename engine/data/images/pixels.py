@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from PIL import Image, ImageFile, UnidentifiedImageError
 
-from engine.core.errors import refusal
+from engine.core.errors import refusal, refused_by_system, said_by
 
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 """The only formats that are opened: some others of Pillow's start programs."""
@@ -84,7 +84,7 @@ def decoded(
         raise Damaged(f"it is no whole file of {', '.join(FORMATS)}") from error
     # Pillow raises a dozen kinds for broken files: OSError, SyntaxError, ValueError, …
     except Exception as error:
-        raise Damaged(str(error)[:120] or type(error).__name__) from error
+        raise Damaged(said_by(error)[:120]) from error
 
 
 def prepared(image: Image.Image, size: int, prepare: Preparation | None) -> np.ndarray:
@@ -313,7 +313,7 @@ class FilePixels(Pixels):
             try:
                 out[place] = decoded((self.root / name).read_bytes(), size, self.prepare)[0]
             except (Damaged, OSError) as error:
-                what = f"It cannot be decoded ({_why(error)})."
+                what = f"It cannot be decoded ({refused_by_system(error)})."
                 fix = "Replace it, or delete it: missing images are left out."
                 raise refusal(f"image {name}", what, fix) from error
 
@@ -333,7 +333,7 @@ class FilePixels(Pixels):
                 content = (self.root / self.names[rows[place]]).read_bytes()
                 pixels, told = decoded(content, size, self.prepare)
             except (Damaged, OSError) as error:
-                return "", (), _why(error)
+                return "", (), refused_by_system(error)
             keep(place, pixels)
             return hashlib.sha256(content).hexdigest(), told, ""
 
@@ -342,13 +342,6 @@ class FilePixels(Pixels):
         notes = notes_on((name for names in told for name in names), len(rows) - len(bad))
         why = tuple(reasons[place] for place in bad)
         return Check(bad, list(identities), True, why, tuple(notes))
-
-
-def _why(error: Exception) -> str:
-    """Why a file cannot be used, in words."""
-    if isinstance(error, OSError):
-        return error.strerror or "cannot be read"
-    return str(error)
 
 
 @dataclass(eq=False)
