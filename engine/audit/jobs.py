@@ -30,7 +30,15 @@ from engine.audit.request import Growth
 from engine.audit.tracks import request_from, track_of_request
 from engine.audit.turn import Aside, Pulse, device_named
 from engine.core import words
-from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError, StoreError, refusal
+from engine.core.errors import (
+    Cancelled,
+    Fault,
+    PruneAuditError,
+    RequestError,
+    StoreError,
+    refusal,
+    refuse,
+)
 from engine.core.files import (
     PROJECT,
     explained,
@@ -154,8 +162,7 @@ def check_store(store: Store, faults: Sequence[Fault]) -> None:
         if not faults:
             raise
         faults = [*faults, Fault("store", str(error).removeprefix("store "), "")]
-    if faults:
-        raise RequestError(faults)
+    refuse(faults)
 
 
 def submit(
@@ -274,8 +281,7 @@ def end_when_cancelled(
 def _refuse_other_types(request: Request | Growth) -> None:
     """RequestError for values that no request can be told apart by, such as a number where a list
     belongs."""
-    if faults := type_faults(request):
-        raise RequestError(faults)
+    refuse(type_faults(request))
 
 
 def job_state(store: Store, job_id: str) -> JobState:

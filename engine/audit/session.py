@@ -30,7 +30,7 @@ from engine.audit.request import Growth, Plan
 from engine.audit.tracks import request_from, track_of_run
 from engine.audit.turn import device_named, working
 from engine.core import memory
-from engine.core.errors import Fault, RequestError, StoreError, refusal, unknown
+from engine.core.errors import Fault, StoreError, refusal, refuse, unknown
 from engine.core.files import PROJECT, json_able
 from engine.core.types import Event, Hooks, Values, digest_of
 from engine.store.runs import Run, Store, damaged_tables, id_of, run_in, write_addition
@@ -591,8 +591,7 @@ def absent(run: Run, spared: bool = False) -> list[Fault]:
 def plan_of(run: Run) -> Plan:
     """What the run was asked, checked again. RequestError where it would not be the same run
     today."""
-    if faults := absent(run):
-        raise RequestError(faults)
+    refuse(absent(run))
     return same_plan(run, track_of_run(run).part("validate")(request_from(run.request)))
 
 
@@ -631,8 +630,7 @@ def check_asked(run: Run, request: Growth, splits: Sequence[str], also: str = ""
                 "Give one of the two.",
             )
         )
-    if faults:
-        raise RequestError(faults)
+    refuse(faults)
 
 
 def check_units(units: Sequence[int], total: int, many: str, model: str, counted: str) -> None:

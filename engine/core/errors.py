@@ -67,6 +67,12 @@ class RequestError(PruneAuditError):
         super().__init__("\n".join(str(fault) for fault in self.faults))
 
 
+def refuse(faults: Iterable[Fault]) -> None:
+    """RequestError with all of them, where there are any."""
+    if found := tuple(faults):
+        raise RequestError(found)
+
+
 def refusal(where: str, what: str, fix: str) -> RequestError:
     """To be raised where a single thing is wrong."""
     return RequestError(Fault(where, what, fix))
@@ -98,6 +104,13 @@ def each(work: Callable[[Thing], Result], things: Iterable[Thing]) -> list[Resul
     if faults:
         raise RequestError(faults)
     return results
+
+
+def chosen(where: str, name: str, known: Mapping[str, Thing]) -> Thing:
+    """What is called so. RequestError with the known names where nothing is."""
+    if name not in known:
+        raise RequestError(unknown(where, name, known))
+    return known[name]
 
 
 def unknown(where: str, value: object, known: Iterable[object], also: str = "") -> Fault:

@@ -22,7 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from engine.core.errors import Fault, RequestError, refusal, said_by
+from engine.core.errors import Fault, RequestError, refusal, refuse, said_by
 from engine.core.text import words
 from engine.core.types import Values, digest_of
 from engine.data.benchmarks.base import MAX_TEXT, BenchmarkReader, Item, Read
@@ -190,8 +190,7 @@ def checked(path: Path) -> Values:
         *_metric_faults(where, found),
         *_data_faults(where, path.parent, found),
     ]
-    if faults:
-        raise RequestError(faults)
+    refuse(faults)
     return {**found, "dataset_kwargs": {"data_files": _data_files(path.parent, found)}}
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from engine.core.discover import named
-from engine.core.errors import Fault, RequestError, refusal, unknown
+from engine.core.errors import Fault, RequestError, refusal, refuse, unknown
 from engine.core.types import Setting, Values, key_of, rng
 from engine.data.images.load import CLASS, ImageSet
 
@@ -48,8 +48,7 @@ class ImageChange(ABC):
             elif (setting.kind != "choice" or setting.choices) and not setting.allows(value):
                 what, fix = f"{value!r} does not fit.", f"It takes {setting.allowed()}."
                 faults.append(Fault(f"{where}, {name}", what, fix))
-        if faults:
-            raise RequestError(faults)
+        refuse(faults)
         return {name: settings.get(name, setting.default) for name, setting in known.items()}
 
 
@@ -164,8 +163,7 @@ class Artefact(ImageChange):
         if len(names) > 1:
             what = f"{len(names)} classes are named."
             faults.append(Fault(f"change {self.name}, cls", what, "Name one."))
-        if faults:
-            raise RequestError(faults)
+        refuse(faults)
         marked = _marked(images, images.classes.index(names[0]), share_in, share_out, seed, tested)
         table = images.table.assign(**{COLUMN: np.where(marked, WITH, WITHOUT)})
         by = {
@@ -366,8 +364,7 @@ class Underrepresent(ImageChange):
         RequestError where there is a column "rarity" already.
         """
         names = named_classes(self.name, images, classes)
-        if faults := fault_of_column(self.name, images, RARITY):
-            raise RequestError(faults)
+        refuse(fault_of_column(self.name, images, RARITY))
         order, stays = draws(images, "underrepresent", seed), np.ones(len(images.table), dtype=bool)
         train = (images.table["split"] == "train").to_numpy()
         label = images.table["label"].to_numpy()

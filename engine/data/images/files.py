@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from engine.core.errors import RequestError, refusal
+from engine.core.errors import refusal, refuse
 from engine.data.images.arrays import CLASSES
 from engine.data.images.load import CLASS, ImageInfo, ImageReader, Listing, Wanted
 from engine.data.images.pixels import SUFFIXES, FilePixels, is_picture, listed, visible
@@ -169,8 +169,7 @@ class ImageCsv(ImageReader):
         target, notes = csv.spelled(wanted.target)
         table = pd.DataFrame({"image_id": csv.cells["path"], "target": target})
         table["split"] = csv.splits(faults := RowFaults(file.name))
-        if faults.n:
-            raise RequestError(faults.all())
+        refuse(faults.all())
         notes = (*notes, *csv.add_groups(table, wanted.columns, (CLASS,)))
         if blank := int((table["target"] == "").sum()):
             notes = (*notes, f"{blank} rows have no {wanted.target} and were left out.")
@@ -182,8 +181,7 @@ class ImageCsv(ImageReader):
             raise refusal(file.name, what, "Give one row per image.")
         pixels = FilePixels.below(file.parent, list(table["image_id"]), confined=True)
         classes = in_order(table["target"])
-        if faults := regression_faults(f"{file.name}, column {wanted.target}", classes):
-            raise RequestError(faults)
+        refuse(regression_faults(f"{file.name}, column {wanted.target}", classes))
         return Listing(_name(file), table, pixels, classes, (*csv.notes, *notes))
 
 

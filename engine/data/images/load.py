@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 import engine.data.images
-from engine.core.errors import Fault, RequestError, refusal, unknown
+from engine.core.errors import Fault, refusal, refuse, unknown
 from engine.core.types import Values, digest_of
 from engine.data.images.pixels import Check, Pixels, Preparation, Shelf, listed
 from engine.data.sources import (
@@ -126,8 +126,7 @@ def _checked(ask: ImageAsk, info: ImageInfo) -> Wanted:
     if ask.max_images is not None and ask.max_images < 1:
         what = f"{ask.max_images} is not a number of images."
         faults.append(Fault("max_images", what, "Give 1 or more."))
-    if faults:
-        raise RequestError(faults)
+    refuse(faults)
     once = tuple(dict.fromkeys(groups)), tuple(dict.fromkeys(columns))
     return Wanted(target, *once, size, ask.seed)
 
@@ -216,8 +215,7 @@ class _Loading:
             parts = _parts(group, self.info.groups)
             if parts != [group]:
                 self.table[group] = joined([self.table[part] for part in parts])
-        if faults := group_faults(self.where, self.table, self.wanted.groups, self.notes):
-            raise RequestError(faults)
+        refuse(group_faults(self.where, self.table, self.wanted.groups, self.notes))
 
     def _whole(self, table: pd.DataFrame, shelf: Shelf) -> tuple[np.ndarray, Check]:
         """Places [n] int of the rows that can be decoded and do not train on a picture they are
@@ -264,8 +262,7 @@ class _Loading:
                 faults.append(Fault(self.where, what, "Give some, or leave the class out."))
             elif absent:
                 self.notes.append(f"No {split} image shows {listed(absent)}.")
-        if faults:
-            raise RequestError(faults)
+        refuse(faults)
 
     def _left_out(self, what: str, rows: np.ndarray, name_of: Callable[[int], str]) -> None:
         """Note that some images were left out and why; rows: their positions, [n] int."""

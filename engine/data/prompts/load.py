@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 import engine.data.prompts
-from engine.core.errors import Fault, RequestError, refusal, unknown
+from engine.core.errors import Fault, RequestError, refusal, refuse, unknown
 from engine.core.types import PromptSet, digest_of, key_of
 from engine.data.sources import Reader, reader_of
 from engine.data.tables import USUAL, csv_table, need_columns
@@ -102,8 +102,7 @@ def load_prompts(
         *_subgroup_faults(path.name, table, wanted),
         *_split_faults(path.name, table, wanted),
     ]
-    if faults:
-        raise RequestError(faults)
+    refuse(faults)
     table, notes = _finished(table[table["axis"].isin(wanted)])
     table = sample(table, seed, max_prompts)
     if max_prompts is not None:

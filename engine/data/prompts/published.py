@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from engine.core.errors import Fault, RequestError, each, refusal
+from engine.core.errors import Fault, each, refusal, refuse
 from engine.core.types import Values, key_of
 from engine.data.prompts.load import (
     COLUMNS,
@@ -22,7 +22,7 @@ from engine.data.prompts.load import (
     quota,
 )
 from engine.data.sources import WORDS
-from engine.data.tables import few, one_spelling, read_json, read_json_lines
+from engine.data.tables import one_spelling, read_json, read_json_lines
 
 FIX = "Use the published file."
 
@@ -181,8 +181,7 @@ class RealToxicityPrompts(PromptReader):
     def read(self, path: Path, axes: Sequence[str], seed: int, max_prompts: int | None) -> Reading:
         lines, faults = read_json_lines(path)
         found = [self._row(path.name, number, value, faults) for number, value in lines]
-        if faults:
-            raise RequestError(few(faults, path.name))
+        refuse(faults.all())
         known = [row for row in found if row[1] is not None]
         most = None if max_prompts is None else quota(max_prompts, 2)
         rows = []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from engine.core.errors import RequestError
+from engine.core.errors import refuse
 from engine.core.files import ASSETS
 from engine.data.sources import CLASS, left_out, usable
 from engine.data.tables import USUAL, RowFaults, csv_table
@@ -85,8 +85,7 @@ class TextCsv(TextReader):
                     row + 1, f"{column}: the {what} is {said}.", "Fill it, or leave the row out."
                 )
         table["split"] = csv.splits(faults)
-        if faults.n:
-            raise RequestError(faults.all())
+        refuse(faults.all())
         more = csv.add_groups(table, wanted.groups, (LENGTH, CLASS))
         return Listing(path.stem, table, notes=(*csv.notes, *notes, *more))
 

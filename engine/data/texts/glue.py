@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from engine.core.errors import Fault, RequestError, each, refusal, unknown
+from engine.core.errors import Fault, RequestError, chosen, each, refusal
 from engine.core.types import Values
 from engine.data.sources import CLASS
 from engine.data.tables import RowFaults, tab_rows
@@ -85,9 +85,7 @@ def task_of(name: str) -> GlueTask:
         )
         fix = "Give it as a CSV whose labels you put into classes, such as similar and different."
         raise refusal(f"data {name}", what, fix)
-    if key not in GLUE_TASKS:
-        raise RequestError(unknown("data, GLUE task", name[:80], GLUE_TASKS))
-    return GLUE_TASKS[key]
+    return chosen("data, GLUE task", key, GLUE_TASKS)
 
 
 def key_of_name(name: str) -> str:
@@ -178,13 +176,13 @@ def _part(
             own = zip(("text", "text_b"), (cells[name] for name in texts), strict=False)
             row = {group: cells[group] for group in groups} | dict(own)
             found.append({**row, "label": labels[cells[label]]})
-    if faults.n > task.broken:
+    if len(faults) > task.broken:
         raise RequestError(faults.all())
     if not found:
         raise refusal(faults.file, "The table has no rows.", "Fetch the file again.")
-    what = f"{faults.n} damaged rows of {Path(faults.file).name} were left out;"
+    what = f"{len(faults)} damaged rows of {Path(faults.file).name} were left out;"
     note = f"{what} the published file has some too."
-    return pd.DataFrame(found), (note,) if faults.n else ()
+    return pd.DataFrame(found), (note,) if faults else ()
 
 
 class _Glue(TextReader):

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 import engine.data.texts
-from engine.core.errors import Fault, RequestError, refusal, unknown
+from engine.core.errors import Fault, refusal, refuse, unknown
 from engine.core.types import Corpus, digest_of
 from engine.data.sources import (
     CLASS,
@@ -110,8 +110,7 @@ def _checked(ask: TextAsk, info: TextInfo) -> Wanted:
     if ask.max_texts is not None and ask.max_texts < 1:
         what = f"{ask.max_texts} is not a number of texts."
         faults.append(Fault("max_texts", what, "Give 1 or more."))
-    if faults:
-        raise RequestError(faults)
+    refuse(faults)
     return Wanted(text, text_b, target, tuple(groups))
 
 
@@ -172,8 +171,7 @@ class _Loading:
         classes = self.listing.classes or in_order(self.table["label"])
         faults = self._class_faults(classes)
         faults += self._grouped()
-        if faults:
-            raise RequestError(faults)
+        refuse(faults)
         self.table["label"] = labels_of(self.table["label"], classes)
         self._note_repeats()
         table = self._ordered()
