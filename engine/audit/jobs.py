@@ -175,14 +175,15 @@ def submit(
     once. ray: address of the cluster that shall compute it, "" for none; memory: what it may take;
     None: as when it was submitted before.
     """
-    _refuse_other_types(request)
+    refuse(type_faults(request))
     store.prove_writable()
     job_id = job_id_of(request)
     folder = _prepare(store, job_id, request)
-    if is_alive(folder) or (is_served(store) and _is_waiting(folder)):
+    moment, before = _now(), _said_before(folder)
+    waits = before.status == "queued" and not (folder / "cancel").exists()
+    if is_alive(folder) or (is_served(store) and waits):
         return job_id
     (folder / "cancel").unlink(missing_ok=True)
-    moment, before = _now(), _said_before(folder)
     state = JobState(
         job_id,
         _title(request),
@@ -276,12 +277,6 @@ def end_when_cancelled(
         if state.status == "failed":
             return
     leave(1)
-
-
-def _refuse_other_types(request: Request | Growth) -> None:
-    """RequestError for values that no request can be told apart by, such as a number where a list
-    belongs."""
-    refuse(type_faults(request))
 
 
 def job_state(store: Store, job_id: str) -> JobState:
@@ -398,14 +393,6 @@ def _said_before(folder: Path) -> JobState:
         return JobState(folder.name, "", "")
 
 
-def _is_waiting(folder: Path) -> bool:
-    """Whether a job has its place in the line already."""
-    try:
-        return _said(folder).status == "queued" and not (folder / "cancel").exists()
-    except RequestError:
-        return False
-
-
 def live_points(store: Store, job_id: str) -> pd.DataFrame:
     """Training curves of a job as far as it is: one row per shard (what is trained, in words),
     phase and step.
@@ -453,7 +440,7 @@ def run_job(
     submitted: by `submit`, before this process was up; a cancel since then was meant for this job.
     """
     track = track_of_request(request)
-    _refuse_other_types(request)
+    refuse(type_faults(request))
     store.prove_writable()
     job_id = job_id_of(request)
     folder = _prepare(store, job_id, request)

@@ -7,7 +7,6 @@ within rounding.
 from __future__ import annotations
 
 import datetime
-import hashlib
 import math
 import os
 import platform
@@ -31,7 +30,7 @@ from engine.audit.tracks import request_from, track_of_run
 from engine.audit.turn import device_named, working
 from engine.core import memory
 from engine.core.errors import Fault, StoreError, refusal, refuse, unknown
-from engine.core.files import PROJECT, json_able
+from engine.core.files import PROJECT, json_able, sha256_of
 from engine.core.types import Event, Hooks, Values, digest_of
 from engine.store.runs import Run, Store, damaged_tables, id_of, run_in, write_addition
 from engine.store.sealed import DamagedError, Used, noted, read_document, write_document
@@ -67,21 +66,17 @@ def versions() -> dict[str, str]:
     return found
 
 
-def device_words(device: Any) -> str:
-    """A torch device in words."""
-    if device.type == "cuda":
-        import torch
-
-        return torch.cuda.get_device_name(device)
-    return platform.processor() or platform.machine()
-
-
 def provenance(context: MeasurementContext) -> Values:
     """JSON-able: versions of packages, device, number format."""
+    device_name = platform.processor() or platform.machine()
+    if context.device.type == "cuda":
+        import torch
+
+        device_name = torch.cuda.get_device_name(context.device)
     return {
         "versions": versions(),
         "device": str(context.device),
-        "device_name": device_words(context.device),
+        "device_name": device_name,
         "dtype": context.dtype,
     }
 
@@ -95,30 +90,14 @@ ENGINE = PROJECT / "engine"
 def source_digest() -> str:
     """Digest of the engine's source files as they are on disk, wherever they lie; read again once
     one changed."""
-    return _digest(tuple(sorted((entry.path, *stamp) for entry, stamp in _files(str(ENGINE)))))
-
-
-def _files(folder: str) -> list[tuple[os.DirEntry[str], tuple[int, int]]]:
-    """Source files below a folder, with size and time of change."""
-    found = []
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir() and entry.name != "__pycache__":
-                found += _files(entry.path)
-            elif entry.name.endswith(".py"):
-                about = entry.stat()
-                found.append((entry, (about.st_size, about.st_mtime_ns)))
-    return found
+    found = ((path, path.stat()) for path in sorted(ENGINE.rglob("*.py")))
+    return _digest(tuple((path, about.st_size, about.st_mtime_ns) for path, about in found))
 
 
 @lru_cache(maxsize=2)
-def _digest(stamped: tuple[tuple[str, int, int], ...]) -> str:
-    digest = hashlib.sha256()
-    for path, _, _ in stamped:
-        with open(path, "rb") as file:
-            name = os.path.relpath(path, PROJECT).encode()
-            digest.update(name + b"\0" + hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()[:16]
+def _digest(stamped: tuple[tuple[Path, int, int], ...]) -> str:
+    hashes = [[os.path.relpath(path, PROJECT), sha256_of(path)] for path, _, _ in stamped]
+    return digest_of(hashes)[:16]
 
 
 PlanT = TypeVar("PlanT", bound=Plan)

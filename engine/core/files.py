@@ -213,15 +213,11 @@ def in_full(text: str) -> str:
 def is_special(path: str | Path) -> bool:
     """Whether there is something that is neither a file nor a folder: reading a pipe or a device
     might never end."""
-    try:
+    # Not there, a NUL in its name, a home that cannot be found.
+    with contextlib.suppress(OSError, ValueError, RuntimeError):
         mode = os.stat(Path(path).expanduser()).st_mode
-    except (
-        OSError,
-        ValueError,
-        RuntimeError,
-    ):  # not there, a NUL in its name, a home that cannot be found
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+        return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    return False
 
 
 def is_too_long(path: str | Path) -> bool:

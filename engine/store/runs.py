@@ -418,8 +418,6 @@ class Run:
     def meta(self) -> Values:
         """run.json. StoreError where it is damaged or of a newer version."""
         found = read_document(self.path / RUN, f"run {self.id}", SCHEMA)
-        if fault := _fault(found):
-            raise DamagedError(f"run {self.id} is damaged: its {RUN} {fault}.")
         if found["id"] != self.id:
             raise DamagedError(
                 f"run {self.id} is not where it was written: its {RUN} is that of {found['id']}."
@@ -535,15 +533,18 @@ class Run:
     @property
     def summary(self) -> RunSummary:
         meta = self.meta
-        return RunSummary(
-            id=self.id,
-            title=meta["title"],
-            created=meta["created"],
-            model=meta["model"]["name"],
-            axes=tuple(meta["request"].get("axes", ())),
-            methods=tuple(meta["request"].get("methods", ())),
-            embedded=self.path.parent.parent == EMBEDDED,
-        )
+        try:
+            return RunSummary(
+                id=self.id,
+                title=meta["title"],
+                created=meta["created"],
+                model=meta["model"]["name"],
+                axes=tuple(meta["request"].get("axes", ())),
+                methods=tuple(meta["request"].get("methods", ())),
+                embedded=self.path.parent.parent == EMBEDDED,
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DamagedError(f"run {self.id} is damaged: its {RUN} lacks {error}.") from error
 
 
 class Store:
@@ -582,9 +583,7 @@ class Store:
         damaged = {}
         for run_id in self.ids():
             try:
-                found.append(
-                    Run(self.runs_folder / run_id, called=title_of(self.root, run_id)).summary
-                )
+                found.append(Run(self.runs_folder / run_id, called=self.title_of(run_id)).summary)
             except StoreError as error:
                 damaged[run_id] = str(error)
         return found, damaged
@@ -644,6 +643,19 @@ class Store:
             write_meta(folder, {**meta, "id": run_id, "tables": listed}, shards or {})
         return Run(target)
 
+    def title_path(self, run_id: str) -> Path:
+        return self.root / "titles" / f"{safe_id(run_id)}.json"
+
+    def title_of(self, run_id: str) -> str:
+        """What the store calls a run; "" where it says nothing, or nothing that can be read: the
+        run's own title serves."""
+        path = self.title_path(run_id)
+        with contextlib.suppress(StoreError):
+            if path.is_file():
+                found = read_document(path, f"title of {run_id}", TITLE_SCHEMA)
+                return str(found.get("title") or "")
+        return ""
+
     def rename(self, run_id: str, title: str) -> str:
         """Call a run something else from now on; the title as it is kept. An empty one gives the
         run its own name back."""
@@ -651,7 +663,7 @@ class Store:
         kept = " ".join(plain.split())
         if len(kept) > LONGEST:
             raise refusal("title", f"has {len(kept)} characters.", f"Use at most {LONGEST}.")
-        path = title_path(self.root, run_id)
+        path = self.title_path(run_id)
         with explained(self.root):
             if not kept:
                 path.unlink(missing_ok=True)
@@ -736,36 +748,6 @@ def write_meta(folder: Path, meta: Values, shards: Mapping[str, str]) -> None:
         write_document(folder / RESTS_ON, {"run": meta["id"], "shards": dict(shards)}, 1)
 
 
-def _fault(meta: Values) -> str:
-    """What a run.json must hold for a list of runs and is not there; "" where all is."""
-    kinds = {
-        "title": ("words", str),
-        "created": ("a time", str),
-        "model": ("fields", dict),
-        "request": ("fields", dict),
-        "tables": ("fields", dict),
-    }
-    wrong = [
-        f"{name} ({kind})"
-        for name, (kind, type_) in kinds.items()
-        if not isinstance(meta.get(name), type_)
-    ]
-    if wrong:
-        return f"lacks {', '.join(wrong)}"
-    if not isinstance(meta["model"].get("name"), str):
-        return "names no model"
-    for name in ("axes", "methods"):
-        listed = meta["request"].get(name, [])
-        if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
-            return f"lists no {name}"
-    listed = meta["tables"].values()
-    sound = all(
-        isinstance(one, dict) and isinstance(one.get("sha256"), str) and "rows" in one
-        for one in listed
-    )
-    return "" if sound else "lists tables without hashes"
-
-
 def damaged_tables(run: Run) -> list[str]:
     """Names of tables whose bytes are not those that were written."""
     listed = run.meta["tables"]
@@ -793,8 +775,7 @@ def default_stores() -> list[Store]:
 def as_called(found: Iterable[RunSummary], stores: list[Store]) -> list[RunSummary]:
     """Lines of a list of runs with what any of the stores calls them: names of embedded runs lie in
     the user's."""
-    roots = [store.root for store in stores]
-    return [replace(summary, title=called(roots, summary.id) or summary.title) for summary in found]
+    return [replace(one, title=called(stores, one.id) or one.title) for one in found]
 
 
 def run_in(store: Store, run_id: object) -> Run:
@@ -823,7 +804,7 @@ def open_run(id_or_path: str | Path) -> Run:
 def _with_all(path: Path, stores: Sequence[Store]) -> Run:
     """The run in a folder, with what any of the stores holds beside it and calls it."""
     beside = dict.fromkeys(added for store in stores for added in store.additions(path.name))
-    return Run(path, tuple(beside), called((store.root for store in stores), path.name))
+    return Run(path, tuple(beside), called(stores, path.name))
 
 
 # Titles: what a person calls an audit, STORE/titles/RUN.json, beside the run and never in it. They
@@ -837,23 +818,9 @@ LONGEST = 200
 """Characters of a title."""
 
 
-def title_path(root: Path, run_id: str) -> Path:
-    return root / "titles" / f"{safe_id(run_id)}.json"
-
-
-def title_of(root: Path, run_id: str) -> str:
-    """What a store calls a run; "" where it says nothing, or nothing that can be read: the run's
-    own title serves."""
-    path = title_path(root, run_id)
-    with contextlib.suppress(StoreError):
-        if path.is_file():
-            return str(read_document(path, f"title of {run_id}", TITLE_SCHEMA).get("title") or "")
-    return ""
-
-
-def called(roots: Iterable[Path], run_id: str) -> str:
+def called(stores: Iterable[Store], run_id: str) -> str:
     """What the first of several stores that has a name for a run calls it; "" where none has."""
-    return next(filter(None, (title_of(root, run_id) for root in roots)), "")
+    return next(filter(None, (store.title_of(run_id) for store in stores)), "")
 
 
 def _readable(run: Run) -> RunSummary | None:

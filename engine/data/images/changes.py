@@ -12,7 +12,7 @@ import pandas as pd
 
 from engine.core.discover import named
 from engine.core.errors import Fault, RequestError, refusal, refuse, unknown
-from engine.core.types import Setting, Values, key_of, rng
+from engine.core.types import Setting, key_of, rng, setting_faults
 from engine.data.images.load import CLASS, ImageSet
 
 CAT_AND_DOG = (3, 5)
@@ -30,26 +30,13 @@ class ImageChange(ABC):
     def apply(self, images: ImageSet, seed: int = 0, **settings: Any) -> ImageSet:
         """The changed set. Seeded, and independent of the order of the images. RequestError with
         every fault."""
-        return self.change(images, seed, **self._checked(settings))
+        refuse(setting_faults(self.settings, settings, f"change {self.name}"))
+        given = {one.name: settings.get(one.name, one.default) for one in self.settings}
+        return self.change(images, seed, **given)
 
     @abstractmethod
     def change(self, images: ImageSet, seed: int, *args: Any, **settings: Any) -> ImageSet:
         """The change itself, with every setting given and in range."""
-
-    def _checked(self, settings: Values) -> Values:
-        """All settings, defaults filled in; where choices are the data's, the change checks them
-        itself."""
-        known = {setting.name: setting for setting in self.settings}
-        where, faults = f"change {self.name}", []
-        for name, value in settings.items():
-            setting = known.get(name)
-            if setting is None:
-                faults.append(unknown(f"{where}, setting", name, known))
-            elif (setting.kind != "choice" or setting.choices) and not setting.allows(value):
-                what, fix = f"{value!r} does not fit.", f"It takes {setting.allowed()}."
-                faults.append(Fault(f"{where}, {name}", what, fix))
-        refuse(faults)
-        return {name: settings.get(name, setting.default) for name, setting in known.items()}
 
 
 def image_changes() -> dict[str, ImageChange]:
