@@ -20,17 +20,20 @@ from engine.core.types import key_of
 
 
 class Reader(ABC):
-    """Reads one layout of data. Final subclasses live beside the loader that asks them, and are
-    found, not registered."""
+    """Reads a source, a name or a path, of one layout. Final subclasses live beside the loader that
+    asks them, and are found, not registered."""
 
     name: str
     """What it reads, as errors and forms name it."""
     general: bool = False
     """True for layouts that nearly anything could have: asked last."""
 
+    def __init__(self, source: str = "") -> None:
+        self.source, self.path = source.strip(), Path(source).expanduser()
+
     @abstractmethod
-    def recognises(self, source: str, path: Path) -> bool:
-        """Whether this is its layout. Cheap; may raise OSError."""
+    def recognises(self) -> bool:
+        """Whether the source has this layout. Cheap; may raise OSError."""
 
 
 CLASS = "class"
@@ -65,20 +68,20 @@ def readers_in(package: ModuleType, kind: Callable[..., Found]) -> list[Found]:
 
 def reader_of(
     source: str, package: ModuleType, kind: Callable[..., Found], things: str, where: str = "data"
-) -> tuple[Found, Path]:
-    """The first reader that knows the source, and its path. RequestError names what all of them
+) -> Found:
+    """A reader of the source, the first that knows it. RequestError names what all of them
     read."""
     readers = readers_in(package, kind)
     known = f"Known: {'; '.join(reader.name for reader in readers)}."
     if not source.strip():
         raise refusal(where, f"No {where} is named.", known)
-    path = Path(source).expanduser()
     for reader in readers:
-        if reader.recognises(source, path):
-            return reader, path
+        found = type(reader)(source)
+        if found.recognises():
+            return found
     what = (
         f"The layout of the {things} is not known."
-        if path.exists()
+        if Path(source).expanduser().exists()
         else "There is no such file or folder."
     )
     raise refusal(f"{where} {source[:200]}", what, known)

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -511,7 +510,24 @@ STAND_IN = (
 )
 
 
-class Avatars(ImageReader):
+class _Named(ImageReader):
+    """A set that is named, perhaps with a number: TITLE or TITLE:N."""
+
+    title: str
+
+    def recognises(self) -> bool:
+        return self.source.partition(":")[0] == self.title
+
+    def number(self, what: str, least: int, most: int) -> int:
+        """N, `least` to `most`; 0 where none is given. RequestError where it is no such number."""
+        _, colon, text = self.source.partition(":")
+        if colon and not (text.isdecimal() and least <= int(text) <= most):
+            fix = f"Use {self.title}:N with N from {least} to {most:,}."
+            raise refusal(self.title, f"{text!r} is not {what}.", fix)
+        return int(text or 0)
+
+
+class Avatars(_Named):
     """`avatars`, or `avatars:50000` for another number of training images (the other splits grow
     with it).
 
@@ -519,16 +535,14 @@ class Avatars(ImageReader):
     presentation.
     """
 
+    title = "avatars"
     name = "avatars (embedded faces; avatars:50000 for another number)"
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return source == "avatars" or source.startswith("avatars:")
-
-    def look(self, source: str, path: Path) -> ImageInfo:
-        _counts(source)
+    def look(self) -> ImageInfo:
+        self.counts()
         groups, target, (least, most) = ("male", "skin"), "blond", SIZES
         return ImageInfo(
-            "avatars",
+            self.title,
             (*groups, CLASS),
             groups,
             (target,),
@@ -538,8 +552,13 @@ class Avatars(ImageReader):
             most=most,
         )
 
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        return Listing("avatars", *_drawn(_counts(source), wanted.seed), CLASSES)
+    def read(self, wanted: Wanted) -> Listing:
+        return Listing(self.title, *_drawn(self.counts(), wanted.seed), CLASSES)
+
+    def counts(self) -> dict[str, int]:
+        """Images per split. RequestError for a number that is none."""
+        number = self.number("a number of training images", 100, MOST) or COUNTS["train"]
+        return {split: round(count * number / COUNTS["train"]) for split, count in COUNTS.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -584,22 +603,6 @@ def _drawn(counts: Mapping[str, int], seed: int) -> tuple[pd.DataFrame, DrawnPix
     return table, DrawnPixels(who, names, np.zeros(len(who), dtype=bool))
 
 
-def _number(source: str, what: str, least: int, most: int) -> int:
-    """N of "name:N", `least` to `most`; 0 for the name alone. Raises RequestError for any other."""
-    name, colon, text = source.partition(":")
-    if colon and not (text.isdecimal() and least <= int(text) <= most):
-        fix = f"Use {name}:N with N from {least} to {most:,}."
-        raise refusal(name, f"{text!r} is not {what}.", fix)
-    return int(text or 0)
-
-
-def _counts(source: str) -> dict[str, int]:
-    """Images per split. Raises RequestError for a number that is none."""
-    number = _number(source, "a number of training images", 100, MOST) or COUNTS["train"]
-    return {split: round(count * number / COUNTS["train"]) for split, count in COUNTS.items()}
-
-
-NAME = "avatars-gap"
 LIT = 0.35
 """Share of the faces drawn as non-male that are lit, in every split."""
 LIGHT, GLOW = (1.25, 1.1, 0.7), (40.0, 26.0, 0.0)
@@ -612,31 +615,28 @@ PLANTED = (
 )
 
 
-class AvatarsGap(ImageReader):
+class AvatarsGap(Avatars):
     """`avatars-gap`, or `avatars-gap:50000`: the faces, labels and groups of `avatars`, some of
     them lit. `avatars` itself stays as it is."""
 
-    name = f"{NAME} (the same faces with a planted gap)"
+    title = "avatars-gap"
+    name = f"{title} (the same faces with a planted gap)"
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return source.partition(":")[0] == NAME
+    def look(self) -> ImageInfo:
+        return replace(super().look(), stand_in=f"{STAND_IN} {PLANTED}")
 
-    def look(self, source: str, path: Path) -> ImageInfo:
-        info = Avatars().look(source, path)
-        return replace(info, name=NAME, stand_in=f"{info.stand_in} {PLANTED}")
-
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        table, pixels = _drawn(_counts(source), wanted.seed)
-        chance = [key_of(NAME, wanted.seed, image) / 2.0**63 for image in table["image_id"]]
+    def read(self, wanted: Wanted) -> Listing:
+        table, pixels = _drawn(self.counts(), wanted.seed)
+        chance = [key_of(self.title, wanted.seed, image) / 2.0**63 for image in table["image_id"]]
         lit = (np.array(chance) < LIT) & (table["male"] == "non-male").to_numpy()
-        return Listing(NAME, table, replace(pixels, lit=lit), CLASSES)
+        return Listing(self.title, table, replace(pixels, lit=lit), CLASSES)
 
 
 SHARES = {"test": 0.3, "validation": 0.1}
 DIGITS = tuple("0123456789")
 
 
-class Digits(ImageReader):
+class Digits(_Named):
     """1,797 real handwritten digits of 8 x 8 pixels. 60 % train, 10 % validation, 30 % test, by
     class and seed. Enlarged by bilinear interpolation, white on black.
 
@@ -644,16 +644,14 @@ class Digits(ImageReader):
     they are, a small model makes no mistake, and nothing that is cut shows.
     """
 
+    title = "digits"
     name = "digits (embedded: real handwritten digits from scikit-learn; digits:100 with noise)"
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return source.partition(":")[0] == "digits"
-
-    def look(self, source: str, path: Path) -> ImageInfo:
-        _noise(source)
+    def look(self) -> ImageInfo:
+        self.noise()
         return ImageInfo("digits", targets=("digit",), default_target="digit")
 
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
+    def read(self, wanted: Wanted) -> Listing:
         from sklearn.datasets import load_digits  # slow to import, and only needed here
 
         found = load_digits()
@@ -662,10 +660,11 @@ class Digits(ImageReader):
         )
         table["target"] = [DIGITS[label] for label in found.target]
         table["split"] = deal(table, SHARES, "train", wanted.seed)
-        noise = _noise(source) * rng("digits", wanted.seed).normal(size=found.images.shape)
+        noise = self.noise() * rng("digits", wanted.seed).normal(size=found.images.shape)
         grey = np.rint(found.images * (255 / 16) + noise).clip(0, 255).astype(np.uint8)
-        return Listing(source, table, ArrayPixels(np.repeat(grey[..., None], 3, axis=3)), DIGITS)
+        return Listing(
+            self.source, table, ArrayPixels(np.repeat(grey[..., None], 3, axis=3)), DIGITS
+        )
 
-
-def _noise(source: str) -> int:
-    return _number(source, "a standard deviation of noise", 1, 255)
+    def noise(self) -> int:
+        return self.number("a standard deviation of noise", 1, 255)

@@ -34,18 +34,18 @@ class ClassFolders(ImageReader):
     name = "an image folder (train/<class>/ and test/<class>/ with images)"
     general = True
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return path.is_dir() and bool(
-            {"train", "test"} & set(_split_folders(path)) and _classes(path)
+    def recognises(self) -> bool:
+        return self.path.is_dir() and bool(
+            {"train", "test"} & set(_split_folders(self.path)) and _classes(self.path)
         )
 
-    def look(self, source: str, path: Path) -> ImageInfo:
-        name, _, classes, notes = _listed(path)
+    def look(self) -> ImageInfo:
+        name, _, classes, notes = _listed(self.path)
         return ImageInfo(name, note=" ".join(notes), size=32 if classes == CLASSES else 64)
 
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        name, table, classes, notes = _listed(path)
-        pixels = FilePixels.below(path, list(table["image_id"]))
+    def read(self, wanted: Wanted) -> Listing:
+        name, table, classes, notes = _listed(self.path)
+        pixels = FilePixels.below(self.path, list(table["image_id"]))
         return Listing(name, table, pixels, classes, notes)
 
 
@@ -141,12 +141,11 @@ class ImageCsv(ImageReader):
     name = "a CSV with the columns path, label and groups (or its folder)"
     general = True
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return _csv_of(path) is not None
+    def recognises(self) -> bool:
+        return self.file.suffix.lower() == ".csv" and self.file.is_file()
 
-    def look(self, source: str, path: Path) -> ImageInfo:
-        file = _csv_of(path) or path
-        csv = _table(file)
+    def look(self) -> ImageInfo:
+        csv = _table(self.file)
         spelled = {
             name: csv.spelled(name) for name in csv.cells.columns if name not in ("path", "split")
         }
@@ -155,7 +154,7 @@ class ImageCsv(ImageReader):
         groups = tuple(name for name in usable(counts) if name != "label")
         said = [note for name in targets for note in spelled[name][1]]
         return ImageInfo(
-            _name(file),
+            self.title,
             (*groups, CLASS),
             groups[:1] or (CLASS,),
             targets,
@@ -163,8 +162,8 @@ class ImageCsv(ImageReader):
             size=64,
         )
 
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        file = _csv_of(path) or path
+    def read(self, wanted: Wanted) -> Listing:
+        file = self.file
         csv = _table(file)
         target, notes = csv.spelled(wanted.target)
         table = pd.DataFrame({"image_id": csv.cells["path"], "target": target})
@@ -182,23 +181,18 @@ class ImageCsv(ImageReader):
         pixels = FilePixels.below(file.parent, list(table["image_id"]), confined=True)
         classes = in_order(table["target"])
         refuse(regression_faults(f"{file.name}, column {wanted.target}", classes))
-        return Listing(_name(file), table, pixels, classes, (*csv.notes, *notes))
+        return Listing(self.title, table, pixels, classes, (*csv.notes, *notes))
 
+    @property
+    def file(self) -> Path:
+        """The CSV itself, or the only one in a folder."""
+        files = visible(self.path, "*.csv") if self.path.is_dir() else []
+        return files[0] if len(files) == 1 else self.path
 
-def _csv_of(path: Path) -> Path | None:
-    """The CSV itself, or the only one in a folder."""
-    if path.suffix.lower() == ".csv" and path.is_file():
-        return path
-    files = visible(path, "*.csv") if path.is_dir() else []
-    return files[0] if len(files) == 1 else None
-
-
-def _name(file: Path) -> str:
-    return (
-        file.stem
-        if file.stem not in ("labels", "data", "index", "metadata", "images")
-        else file.parent.name
-    )
+    @property
+    def title(self) -> str:
+        says_little = self.file.stem in ("labels", "data", "index", "metadata", "images")
+        return self.file.parent.name if says_little else self.file.stem
 
 
 def _table(file: Path) -> CsvTable:
@@ -240,11 +234,11 @@ class Fitzpatrick17k(ImageReader):
         " <md5hash>.jpg images)"
     )
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return _hashes_csv_of(path) is not None
+    def recognises(self) -> bool:
+        return _hashes_csv_of(self.path) is not None
 
-    def look(self, source: str, path: Path) -> ImageInfo:
-        file = _hashes_csv_of(path) or path
+    def look(self) -> ImageInfo:
+        file = _hashes_csv_of(self.path) or self.path
         csv = csv_table(file)
         table = csv.cells
         scale = _scale(file, table)
@@ -262,8 +256,8 @@ class Fitzpatrick17k(ImageReader):
             size=128,
         )
 
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        file = _hashes_csv_of(path) or path
+    def read(self, wanted: Wanted) -> Listing:
+        file = _hashes_csv_of(self.path) or self.path
         csv = csv_table(file)
         raw, scale = csv.cells, _scale(file, csv.cells)
         (target, said), (grade, _) = csv.spelled(wanted.target), csv.spelled(scale)

@@ -6,7 +6,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,8 +83,7 @@ class ImageSet:
 def look_images(source: str) -> ImageInfo:
     """What a form must know of a source. Quick. Raises RequestError where nothing can read it."""
     with explained(source):
-        reader, path = reader_of(source, engine.data.images, ImageReader, "images")
-        return reader.look(source, path)
+        return reader_of(source, engine.data.images, ImageReader, "images").look()
 
 
 def load_images(source: str, ask: ImageAsk | None = None) -> ImageSet:
@@ -98,10 +96,10 @@ def load_images(source: str, ask: ImageAsk | None = None) -> ImageSet:
     """
     ask = ask or ImageAsk()
     with explained(source):
-        reader, path = reader_of(source, engine.data.images, ImageReader, "images")
-        info = reader.look(source, path)
+        reader = reader_of(source, engine.data.images, ImageReader, "images")
+        info = reader.look()
         wanted = _checked(ask, info)
-        listing = reader.read(source, path, wanted)
+        listing = reader.read(wanted)
         listing = replace(listing, pixels=listing.pixels.prepared_by(ask.prepare))
         return _Loading(source, listing, info, wanted).result(ask.max_images)
 
@@ -334,9 +332,9 @@ class ImageReader(Reader):
     """One source of images."""
 
     @abstractmethod
-    def look(self, source: str, path: Path) -> ImageInfo:
+    def look(self) -> ImageInfo:
         """Reads headers and short files only. Raises RequestError where the layout is broken."""
 
     @abstractmethod
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
+    def read(self, wanted: Wanted) -> Listing:
         """Everything but the pixels. Raises RequestError listing all faults."""

@@ -54,14 +54,14 @@ class PromptReader(Reader):
     registered."""
 
     @abstractmethod
-    def read(self, path: Path, axes: Sequence[str], seed: int, max_prompts: int | None) -> Reading:
+    def read(self, axes: Sequence[str], seed: int, max_prompts: int | None) -> Reading:
         """Prompts of the named axes (none named: all), perhaps of more. RequestError where a file
         cannot be read. Readers of huge sources draw at most `max_prompts` per axis with `seed`;
         the others leave that to the caller."""
 
-    def axes(self, path: Path) -> tuple[str, ...]:
+    def axes(self) -> tuple[str, ...]:
         """The axes it has, sorted. RequestError where they cannot be read."""
-        found = self.read(path, (), 0, 1)
+        found = self.read((), 0, 1)
         if found.faults:
             raise RequestError(found.faults)
         return found.axes
@@ -69,8 +69,7 @@ class PromptReader(Reader):
 
 def known_axes(path: str | Path) -> tuple[str, ...]:
     """Axes that the prompts at `path` have, sorted. Raises RequestError for an unknown format."""
-    reader, found = _reader_of(path)
-    return reader.axes(found)
+    return _reader_of(path).axes()
 
 
 def load_prompts(
@@ -85,8 +84,9 @@ def load_prompts(
         raise refusal(
             "max_prompts", f"{max_prompts} is not a number of prompts.", "Give 1 or more."
         )
-    reader, path = _reader_of(path)
-    found = reader.read(path, tuple(dict.fromkeys(axes)), seed, max_prompts)
+    reader = _reader_of(path)
+    path = reader.path
+    found = reader.read(tuple(dict.fromkeys(axes)), seed, max_prompts)
     wanted = tuple(dict.fromkeys(axes)) or found.axes
     table = found.table.reindex(
         columns=[*COLUMNS[1:], *(["split"] if "split" in found.table else [])], fill_value=""
@@ -120,8 +120,7 @@ def load_prompts(
     )
 
 
-def _reader_of(path: str | Path) -> tuple[PromptReader, Path]:
-    """The reader that knows the layout, and the path."""
+def _reader_of(path: str | Path) -> PromptReader:
     return reader_of(str(path), engine.data.prompts, PromptReader, "prompts", "prompts")
 
 
@@ -347,12 +346,12 @@ class PromptCsv(PromptReader):
 
     name = "a CSV file with the columns prompt, axis, subgroup (and template, descriptor)"
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return path.suffix.lower() in USUAL and not path.is_dir()
+    def recognises(self) -> bool:
+        return self.path.suffix.lower() in USUAL and not self.path.is_dir()
 
-    def read(self, path: Path, axes: Sequence[str], seed: int, max_prompts: int | None) -> Reading:
-        csv = csv_table(path, REQUIRED + OPTIONAL, whole="prompt")
-        need_columns(path, csv.cells, REQUIRED)
+    def read(self, axes: Sequence[str], seed: int, max_prompts: int | None) -> Reading:
+        csv = csv_table(self.path, REQUIRED + OPTIONAL, whole="prompt")
+        need_columns(self.path, csv.cells, REQUIRED)
         there = [name for name in REQUIRED + OPTIONAL if name in csv.cells.columns]
         notes = csv.notes
         if unread := [name[:40] for name in csv.cells.columns if name not in there]:

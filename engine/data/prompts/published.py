@@ -39,16 +39,16 @@ class Bold(PromptReader):
     name = "a BOLD file (DOMAIN_prompt.json) or a folder of them"
     suffix = "_prompt.json"
 
-    def recognises(self, source: str, path: Path) -> bool:
-        if path.is_dir():
-            return any(path.glob(f"*{self.suffix}"))
-        return path.name.endswith(self.suffix)
+    def recognises(self) -> bool:
+        if self.path.is_dir():
+            return any(self.path.glob(f"*{self.suffix}"))
+        return self.path.name.endswith(self.suffix)
 
-    def axes(self, path: Path) -> tuple[str, ...]:
-        return tuple(self._files(path))
+    def axes(self) -> tuple[str, ...]:
+        return tuple(self._files())
 
-    def read(self, path: Path, axes: Sequence[str], seed: int, max_prompts: int | None) -> Reading:
-        files = self._files(path)
+    def read(self, axes: Sequence[str], seed: int, max_prompts: int | None) -> Reading:
+        files = self._files()
         named = [axis for axis in axes or files if axis in files]
         contents = each(lambda axis: (axis, files[axis].name, read_json(files[axis])), named)
         rows, faults = [], list[Fault]()
@@ -69,9 +69,9 @@ class Bold(PromptReader):
         kept, left_out = _without_small(full)
         return Reading(kept, tuple(files), notes + left_out, faults)
 
-    def _files(self, path: Path) -> dict[str, Path]:
+    def _files(self) -> dict[str, Path]:
         """The file of each domain, sorted."""
-        files = sorted(path.glob(f"*{self.suffix}")) if path.is_dir() else [path]
+        files = sorted(self.path.glob(f"*{self.suffix}")) if self.path.is_dir() else [self.path]
         return {file.name.removesuffix(self.suffix): file for file in files}
 
 
@@ -96,21 +96,21 @@ class FaspPair(PromptReader):
     general = True
     suffix = "_groups.json"
 
-    def recognises(self, source: str, path: Path) -> bool:
-        if path.is_dir():
-            return any(path.glob(f"*{self.suffix}"))
-        return path.suffix.lower() == ".json"
+    def recognises(self) -> bool:
+        if self.path.is_dir():
+            return any(self.path.glob(f"*{self.suffix}"))
+        return self.path.suffix.lower() == ".json"
 
-    def read(self, path: Path, axes: Sequence[str], seed: int, max_prompts: int | None) -> Reading:
+    def read(self, axes: Sequence[str], seed: int, max_prompts: int | None) -> Reading:
         """All axes. A column split where there are exactly two pairs and their names say so.
 
         Test comes first, so that a prompt of both stays a test prompt.
         """
-        files = sorted(path.glob(f"*{self.suffix}")) if path.is_dir() else [path]
+        files = sorted(self.path.glob(f"*{self.suffix}")) if self.path.is_dir() else [self.path]
         stems = [file.name.removesuffix(self.suffix).removesuffix(".json") for file in files]
         splits = {WORDS.get(stem.rpartition("_")[2], ""): stem for stem in stems}
         own = len(stems) == 2 and set(splits) == {"validation", "test"}
-        home = path if path.is_dir() else path.parent
+        home = self.path if self.path.is_dir() else self.path.parent
         parts, faults = [], list[Fault]()
         for split, stem in sorted(splits.items()) if own else (("", stem) for stem in stems):
             rows, wrong = self._pair(home / f"{stem}.json", home / f"{stem}{self.suffix}")
@@ -172,15 +172,15 @@ class RealToxicityPrompts(PromptReader):
     kinds = {"challenging": "challenging", "prompt_toxicity": "toxic prompt"}
     toxic = 0.5
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return path.suffix.lower() == ".jsonl" and not path.is_dir()
+    def recognises(self) -> bool:
+        return self.path.suffix.lower() == ".jsonl" and not self.path.is_dir()
 
-    def axes(self, path: Path) -> tuple[str, ...]:
+    def axes(self) -> tuple[str, ...]:
         return tuple(self.kinds)
 
-    def read(self, path: Path, axes: Sequence[str], seed: int, max_prompts: int | None) -> Reading:
-        lines, faults = read_json_lines(path)
-        found = [self._row(path.name, number, value, faults) for number, value in lines]
+    def read(self, axes: Sequence[str], seed: int, max_prompts: int | None) -> Reading:
+        lines, faults = read_json_lines(self.path)
+        found = [self._row(self.path.name, number, value, faults) for number, value in lines]
         refuse(faults.all())
         known = [row for row in found if row[1] is not None]
         most = None if max_prompts is None else quota(max_prompts, 2)
@@ -199,7 +199,7 @@ class RealToxicityPrompts(PromptReader):
         if gone := len(found) - len(known):
             notes.insert(0, f"{gone:,} prompts are left out: the file has no toxicity for them.")
         table = pd.DataFrame(rows, columns=["axis", "subgroup", "text"])
-        return Reading(table, self.axes(path), tuple(notes))
+        return Reading(table, self.axes(), tuple(notes))
 
     def _row(
         self, name: str, number: int, value: Values, faults: list[Fault]
@@ -273,23 +273,23 @@ class HolisticBias(PromptReader):
 
     name = "a HolisticBias v1.x folder (descriptors.json, nouns.json, sentence_templates.json)"
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return path.is_dir() and (path / FILES[0]).is_file()
+    def recognises(self) -> bool:
+        return self.path.is_dir() and (self.path / FILES[0]).is_file()
 
-    def axes(self, path: Path) -> tuple[str, ...]:
-        return tuple(sorted(read_json(path / FILES[0])))
+    def axes(self) -> tuple[str, ...]:
+        return tuple(sorted(read_json(self.path / FILES[0])))
 
-    def read(self, path: Path, axes: Sequence[str], seed: int, max_prompts: int | None) -> Reading:
+    def read(self, axes: Sequence[str], seed: int, max_prompts: int | None) -> Reading:
         """Does not depend on the order of entries in the files.
 
         Sampling takes the frames in one seeded order for all subgroups, so that subgroups share
         frames, going round the templates. It deals each subgroup's descriptors out in turn; nothing
         else is built.
         """
-        descriptors, nouns, templates = each(lambda name: read_json(path / name), FILES)
+        descriptors, nouns, templates = each(lambda name: read_json(self.path / name), FILES)
         wanted = [axis for axis in axes or sorted(descriptors) if axis in descriptors]
         frames, groups = each(
-            lambda part: _shaped(path.name, *part),
+            lambda part: _shaped(self.path.name, *part),
             [
                 ("nouns or templates", lambda: _frames(nouns, templates)),
                 ("descriptors", lambda: {axis: _groups(descriptors[axis]) for axis in wanted}),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pandas as pd
 
@@ -27,11 +26,11 @@ class TextCsv(TextReader):
     name = "a CSV or TSV file with the columns text, label (and text_b, split, groups)"
     general = True
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return path.suffix.lower() in USUAL and path.is_file()
+    def recognises(self) -> bool:
+        return self.path.suffix.lower() in USUAL and self.path.is_file()
 
-    def look(self, source: str, path: Path) -> TextInfo:
-        csv = csv_table(path, OWN)
+    def look(self) -> TextInfo:
+        csv = csv_table(self.path, OWN)
         table = csv.cells
         columns = tuple(name for name in table.columns if name != "split")
         spelled = {name: csv.spelled(name) for name in columns}
@@ -59,7 +58,7 @@ class TextCsv(TextReader):
         said = [note for name in found if name != text for note in spelled[name][1]]
         note = " ".join(filter(None, (own_names, many, *csv.notes, *said)))
         return TextInfo(
-            path.stem,
+            self.path.stem,
             groups,
             tuple(own[:1]),
             default_target=target,
@@ -68,9 +67,9 @@ class TextCsv(TextReader):
             default_text=text,
         )
 
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        csv = csv_table(path, OWN)
-        raw, faults = csv.cells, RowFaults(path.name)
+    def read(self, wanted: Wanted) -> Listing:
+        csv = csv_table(self.path, OWN)
+        raw, faults = csv.cells, RowFaults(self.path.name)
         label, notes = csv.spelled(wanted.target)
         table = pd.DataFrame({"text": raw[wanted.text], "label": label})
         table["text_b"] = raw[wanted.text_b] if wanted.text_b else ""
@@ -87,7 +86,7 @@ class TextCsv(TextReader):
         table["split"] = csv.splits(faults)
         refuse(faults.all())
         more = csv.add_groups(table, wanted.groups, (LENGTH, CLASS))
-        return Listing(path.stem, table, notes=(*csv.notes, *notes, *more))
+        return Listing(self.path.stem, table, notes=(*csv.notes, *notes, *more))
 
 
 FOLDER = ASSETS / "demo-data"
@@ -101,16 +100,16 @@ class EmbeddedTexts(TextReader):
 
     name = f"embedded: {', '.join(TASKS)}"
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return source.strip() in TASKS
+    def recognises(self) -> bool:
+        return self.source in TASKS
 
-    def look(self, source: str, path: Path) -> TextInfo:
-        name, task = source.strip(), TASKS[source.strip()]
+    def look(self) -> TextInfo:
+        task = TASKS[self.source]
         axes = (*task["groups"], LENGTH, CLASS)
-        return TextInfo(name, axes, axes[:1], note=task["stand_in"])
+        return TextInfo(self.source, axes, axes[:1], note=task["stand_in"])
 
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        name, task = source.strip(), TASKS[source.strip()]
-        table = pd.read_csv(FOLDER / f"{name}.csv", dtype=str, keep_default_na=False)
+    def read(self, wanted: Wanted) -> Listing:
+        task = TASKS[self.source]
+        table = pd.read_csv(FOLDER / f"{self.source}.csv", dtype=str, keep_default_na=False)
         table["text_b"] = ""
-        return Listing(name, table, tuple(task["classes"]), stand_in=task["stand_in"])
+        return Listing(self.source, table, tuple(task["classes"]), stand_in=task["stand_in"])

@@ -189,21 +189,21 @@ class _Glue(TextReader):
     """A GLUE task with its development texts as test split."""
 
     @abstractmethod
-    def task(self, source: str, path: Path) -> GlueTask:
+    def task(self) -> GlueTask:
         """The task that is meant. RequestError where there is no such task."""
 
     @abstractmethod
-    def files(self, task: GlueTask, path: Path) -> dict[str, Path]:
+    def files(self, task: GlueTask) -> dict[str, Path]:
         """The file of each split. RequestError naming all that are absent."""
 
     @abstractmethod
     def part(self, task: GlueTask, file: Path, groups: Sequence[str]) -> Part:
         """What one file holds."""
 
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        task = self.task(source, path)
+    def read(self, wanted: Wanted) -> Listing:
+        task = self.task()
         groups = [group for group in wanted.groups if group not in (LENGTH, CLASS)]
-        files = self.files(task, path)
+        files = self.files(task)
         found = each(lambda file: self.part(task, file, groups), files.values())
         parts = [table.assign(split=split) for (table, _), split in zip(found, files, strict=True)]
         table = pd.concat(parts, ignore_index=True)
@@ -224,19 +224,22 @@ class GlueTsv(_Glue):
         f" ({', '.join(task.name for task in GLUE_TASKS.values())})"
     )
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return path.is_dir() and key_of_name(path.resolve().name) in (*GLUE_TASKS, REGRESSION)
+    def recognises(self) -> bool:
+        return self.path.is_dir() and key_of_name(self.path.resolve().name) in (
+            *GLUE_TASKS,
+            REGRESSION,
+        )
 
-    def look(self, source: str, path: Path) -> TextInfo:
-        task = self.task(source, path)
-        self.files(task, path)
+    def look(self) -> TextInfo:
+        task = self.task()
+        self.files(task)
         return task.info((task.group,) if task.group else (), DEV_IS_TEST)
 
-    def task(self, source: str, path: Path) -> GlueTask:
-        return task_of(path.resolve().name)
+    def task(self) -> GlueTask:
+        return task_of(self.path.resolve().name)
 
-    def files(self, task: GlueTask, path: Path) -> dict[str, Path]:
-        files = {"train": path / "train.tsv", "test": path / f"{task.dev}.tsv"}
+    def files(self, task: GlueTask) -> dict[str, Path]:
+        files = {"train": self.path / "train.tsv", "test": self.path / f"{task.dev}.tsv"}
         fix = f"{task.name} needs {' and '.join(file.name for file in files.values())}."
         absent = [file for file in files.values() if not file.is_file()]
         if absent:
@@ -259,18 +262,18 @@ class GlueHub(_Glue):
 
     name = f"a GLUE task from the hub, such as {PREFIX}rte"
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return source.strip().casefold().startswith(PREFIX)
+    def recognises(self) -> bool:
+        return self.source.casefold().startswith(PREFIX)
 
-    def look(self, source: str, path: Path) -> TextInfo:
-        task = self.task(source, path)
+    def look(self) -> TextInfo:
+        task = self.task()
         note = f"{DEV_IS_TEST} Downloaded from the hub ({REPOSITORY}) on first use."
         return task.info((), note)
 
-    def task(self, source: str, path: Path) -> GlueTask:
-        return task_of(source.strip()[len(PREFIX) :])
+    def task(self) -> GlueTask:
+        return task_of(self.source[len(PREFIX) :])
 
-    def files(self, task: GlueTask, path: Path) -> dict[str, Path]:
+    def files(self, task: GlueTask) -> dict[str, Path]:
         return {"train": _fetched(task, "train"), "test": _fetched(task, task.hub_dev)}
 
     def part(self, task: GlueTask, file: Path, groups: Sequence[str]) -> Part:

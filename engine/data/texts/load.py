@@ -70,8 +70,7 @@ class TextSet:
 def look_texts(source: str) -> TextInfo:
     """What a form must know of a source. Quick. Raises RequestError where nothing can read it."""
     with explained(source):
-        reader, path = reader_of(source, engine.data.texts, TextReader, "texts")
-        return reader.look(source, path)
+        return reader_of(source, engine.data.texts, TextReader, "texts").look()
 
 
 def load_texts(source: str, ask: TextAsk | None = None) -> TextSet:
@@ -84,10 +83,10 @@ def load_texts(source: str, ask: TextAsk | None = None) -> TextSet:
     """
     ask = ask or TextAsk()
     with explained(source):
-        reader, path = reader_of(source, engine.data.texts, TextReader, "texts")
-        info = reader.look(source, path)
+        reader = reader_of(source, engine.data.texts, TextReader, "texts")
+        info = reader.look()
         wanted = _checked(ask, info)
-        return _Loading(reader.read(source, path, wanted), info, wanted, ask).result()
+        return _Loading(reader.read(wanted), info, wanted, ask).result()
 
 
 def _checked(ask: TextAsk, info: TextInfo) -> Wanted:
@@ -342,11 +341,11 @@ class TextReader(Reader):
     """One source of labelled texts."""
 
     @abstractmethod
-    def look(self, source: str, path: Path) -> TextInfo:
+    def look(self) -> TextInfo:
         """Quick. Raises RequestError where the layout is broken."""
 
     @abstractmethod
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
+    def read(self, wanted: Wanted) -> Listing:
         """All texts. Raises RequestError listing all faults."""
 
 
