@@ -337,30 +337,14 @@ def rows(request: type) -> list[dict[str, str]]:
 
 def _row(field: Field) -> dict[str, str]:
     options = (f"{one.flag} {one.metavar or ''}".strip() for one in option_fields([field]))
-    takes = field.allowed()
-    if field.kind in _TAKES:
-        takes = ": ".join(filter(None, (_TAKES[field.kind], ", ".join(field.names))))
+    named = ", ".join(field.names) if field.kind in _LISTS else ""
     return {
         "field": field.name,
         "option": ", ".join(options),
-        "takes": takes,
+        "takes": "" if field.kind == "flag" else ": ".join(filter(None, (field.allowed(), named))),
         "usual": "" if field.kind == "flag" else usual_words(field),
         "meaning": field.help or "; ".join(part.help for part in field.parts),
     }
-
-
-_TAKES: Mapping[str, str] = {
-    "text": "a text",
-    "path": "a path",
-    "source": "a name or a path",
-    "flag": "",
-    "names": "names",
-    "product": "two lists of names",
-    "settings": "values by name",
-    "settings per method": "values by name",
-    "pairs": "values by name",
-    "changes": "a name with values",
-}
 
 
 def usual_words(field: Field) -> str:
@@ -460,7 +444,9 @@ _TYPES: Mapping[str, Callable[[Any], bool]] = {
 }
 """Whether a value is of a kind's type; of `_LISTS`, whether a part is."""
 _WORDS: Mapping[str, str] = {
-    **dict.fromkeys(("text", "path", "source"), "a text"),
+    "text": "a text",
+    "path": "a path",
+    "source": "a name or a path",
     **dict.fromkeys(("names", "product"), "a list of names"),
     **dict.fromkeys(("settings", "pairs"), "values by name"),
     "settings per method": "values by name, by method",

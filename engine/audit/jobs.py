@@ -18,7 +18,6 @@ import math
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -60,9 +59,6 @@ if TYPE_CHECKING:
     from engine.audit.request import Request
     from engine.audit.session import Executor
 
-GRACE, WATCH = 0.4, 0.05
-"""Seconds a cancelled job has to come to the end of a batch, and between two looks whether it was
-cancelled."""
 EARLY, LATE = -5.0, 60.0
 """Seconds since it was queued within which a job's process may still be on its way; a clock may
 have been set back."""
@@ -249,34 +245,12 @@ def cancel(store: Store, job_id: str) -> None:
         (folder / "cancel").touch()
 
 
-def leave_when_cancelled(store: Store, job_id: str) -> None:
-    """Watch, in a thread of the job's own process, for the file `cancel`; end the process when no
-    batch ends soon.
-
-    A batch of a large model on a CPU takes longer than a user wants to wait. Everything is written
-    whole or not at all, so a process may end anywhere.
-    """
-    threading.Thread(target=end_when_cancelled, args=(_folder(store, job_id),), daemon=True).start()
-
-
-def end_when_cancelled(
-    folder: Path,
-    wait: Callable[[float], None] = time.sleep,
-    leave: Callable[[int], object] = os._exit,
-) -> None:
-    """Wait for the file `cancel`, then for the end of a batch; then leave, whatever the job is at.
-    Nothing is written, which on a busy disk takes seconds: a job with that file whose process is
-    gone was cancelled. Also one that has come to its end does not take its interpreter down: that
-    takes as long as a batch. One that failed leaves by itself, once its traceback is in the log.
-    """
-    while not (folder / "cancel").exists():
-        wait(WATCH)
-    wait(GRACE)
+def has_failed(folder: Path) -> bool:
+    """Whether a job said so itself."""
     with contextlib.suppress(PruneAuditError, OSError):
-        state = state_from(read_document(folder / STATE, f"job {folder.name}", SCHEMA), folder.name)
-        if state.status == "failed":
-            return
-    leave(1)
+        found = read_document(folder / STATE, f"job {folder.name}", SCHEMA)
+        return state_from(found, folder.name).status == "failed"
+    return False
 
 
 def job_state(store: Store, job_id: str) -> JobState:

@@ -159,7 +159,7 @@ def _lerp(one: np.ndarray, other: np.ndarray, share: np.ndarray) -> np.ndarray:
 def _hue(hue: np.ndarray, strength: np.ndarray | float, value: np.ndarray | float) -> np.ndarray:
     """Colours [n, 3] of a hue (0 to 1 around the circle), a strength (0 grey to 1) and a lightness
     (0 to 1)."""
-    wheel = np.clip(np.abs((hue[:, None] * 6 + np.array([0, 4, 2], np.float32)) % 6 - 3) - 1, 0, 1)
+    wheel = np.clip(np.abs((hue[:, None] * 6 + _rgb(0, 4, 2)) % 6 - 3) - 1, 0, 1)
     return (255 * np.asarray(value) * (1 - np.asarray(strength) * (1 - wheel.T))).T.astype(
         np.float32
     )
@@ -199,10 +199,10 @@ class _Canvas:
     def __init__(self, who: People, size: int) -> None:
         self.who, self.size = who, size
         axis = ((np.arange(size, dtype=np.float32) + 0.5) / size * 2 - 1) * 1.02
-        scale = who.between("scale", 0.8, 1.2)[:, None, None]
-        turn = who.between("turn", -0.2, 0.2)[:, None, None]
-        at_x = axis[None, None, :] - who.between("shift_x", -0.2, 0.2)[:, None, None]
-        at_y = axis[None, :, None] - who.between("shift_y", -0.16, 0.16)[:, None, None]
+        scale = _wide(who.between("scale", 0.8, 1.2))
+        turn = _wide(who.between("turn", -0.2, 0.2))
+        at_x = axis[None, None, :] - _wide(who.between("shift_x", -0.2, 0.2))
+        at_y = axis[None, :, None] - _wide(who.between("shift_y", -0.16, 0.16))
         self.x = ((at_x * np.cos(turn) + at_y * np.sin(turn)) / scale).astype(np.float32)
         self.y = ((at_y * np.cos(turn) - at_x * np.sin(turn)) / scale).astype(np.float32)
         self.frame_x, self.frame_y = np.broadcast_arrays(axis[None, None, :], axis[None, :, None])
@@ -281,8 +281,8 @@ class _Canvas:
         who = self.who
         strength = 0.55 * (1 - who["back_grey"])
         one = _hue(who["back_hue"], strength, who.between("back_light", 0.2, 0.95))
-        slope = who.between("back_slope", -0.45, 0.45)[:, None, None]
-        angle = who.between("back_turn", 0, 2 * np.pi)[:, None, None]
+        slope = _wide(who.between("back_slope", -0.45, 0.45))
+        angle = _wide(who.between("back_turn", 0, 2 * np.pi))
         shade = 1 + slope * (np.cos(angle) * self.frame_x + np.sin(angle) * self.frame_y)
         self.rgb[:] = one[:, :, None, None] * shade[:, None]
         at = (_wide(who.between(name, -1, 1)) for name in ("blob_x", "blob_y"))
@@ -373,8 +373,8 @@ class _Canvas:
         gap, big = who.between("eye_gap", 0.17, 0.21), who.between("eye_size", 0.85, 1.15)
         eyes, dark = self._rows(-0.32, 0.12), np.full_like(self.skin, 34)
         iris = _lerp(
-            np.array([84, 54, 34], np.float32),
-            np.array([96, 134, 150], np.float32),
+            _rgb(84, 54, 34),
+            _rgb(96, 134, 150),
             who["eye_colour"] ** 2,
         )
         brow = self.hair * 0.42 + self.skin * 0.12 + 12
@@ -394,8 +394,8 @@ class _Canvas:
         self._fill(bridge, self.skin * 0.74, middle, 0.55)
         lipstick = who.one_of("lips", 0.03, 0.5)
         red = _lerp(
-            np.array([196, 62, 72], np.float32),
-            np.array([140, 30, 50], np.float32),
+            _rgb(196, 62, 72),
+            _rgb(140, 30, 50),
             who["lip_colour"],
         )
         lips = np.where(lipstick[:, None], red, self.skin * np.array([0.84, 0.62, 0.6], np.float32))
@@ -490,6 +490,10 @@ class _Canvas:
         ].swapaxes(0, 1)
 
 
+def _rgb(*parts: float) -> np.ndarray:
+    return np.array(parts, np.float32)
+
+
 def _wide(value: object) -> np.ndarray:
     """Numbers per face, [n] or one, as [n, 1, 1] float32, which broadcasts over rows and columns of
     the image."""
@@ -582,7 +586,7 @@ class DrawnPixels(Pixels):
         painted for them."""
         light = f" lit {[LIGHT, GLOW]}"
         names = [self.names[row] + (light if self.lit[row] else "") for row in rows]
-        return Check(np.empty(0, np.int64), names, False)
+        return Check(names, False)
 
 
 def _drawn(counts: Mapping[str, int], seed: int) -> tuple[pd.DataFrame, DrawnPixels]:

@@ -222,12 +222,12 @@ class _Loading:
         table: one row per image of the shelf, with image_id and split.
         """
         check, names = shelf.check(), table["image_id"]
-        why = dict(zip(check.damaged.tolist(), check.reasons, strict=False))
+        bad = np.array(list(check.damaged), dtype=np.int64)
         self._left_out(
-            "cannot be decoded", check.damaged, lambda row: f"{names[row][:80]} ({why[row]})"
+            "cannot be decoded", bad, lambda row: f"{names[row][:80]} ({check.damaged[row]})"
         )
         self.notes += check.notes
-        sound = np.setdiff1d(np.arange(len(table)), check.damaged)
+        sound = np.setdiff1d(np.arange(len(table)), bad)
         if not check.hashed:
             return sound, check
         shown = pd.Series(check.identities)[sound]
