@@ -132,6 +132,14 @@ class Session(Generic[PlanT, ContextT]):
         for phase, shards in phases.items():
             self.finish(phase, shards)
 
+    @property
+    def origin(self) -> Values:
+        """With which code it was computed, where, and what it took."""
+        return {
+            "provenance": {**provenance(self.context), "code": self.plan.versions},
+            "spent": {phase: round(seconds, 2) for phase, seconds in self.progress.spent.items()},
+        }
+
     def meta(self, title: str) -> dict[str, Any]:
         """What run.json says of every audit: what was asked, with which code, and what it took."""
         return {
@@ -139,9 +147,8 @@ class Session(Generic[PlanT, ContextT]):
             "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             "title": self.request.title or title,
             "request": json_able(self.plan.spelled_out()),
-            "provenance": {**provenance(self.context), "code": self.plan.versions},
+            **self.origin,
             "memory": {"budget": memory.budget(), "peak": memory.peak()},
-            "spent": {phase: round(seconds, 2) for phase, seconds in self.progress.spent.items()},
             "computed": round(self.progress.computed, 3),
         }
 
@@ -492,8 +499,7 @@ class Grown:
         meta = {
             "title": self.request.title,
             "asked": self.asked,
-            "provenance": {**provenance(audit.context), "code": self.plan.versions},
-            "spent": {phase: round(seconds, 2) for phase, seconds in audit.progress.spent.items()},
+            **audit.origin,
             "notes": [*notes, *map(damaged_words, used.damaged)],
             "shards": used.hashes,
             "keys": keys,

@@ -17,6 +17,7 @@ from engine.data.prompts.load import (
     FRAME_MARK,
     MAX_CELL,
     MIN_PER_SUBGROUP,
+    SEED,
     PromptReader,
     Reading,
     quota,
@@ -47,7 +48,7 @@ class Bold(PromptReader):
     def axes(self) -> tuple[str, ...]:
         return tuple(self._files())
 
-    def read(self, axes: Sequence[str], seed: int, max_prompts: int | None) -> Reading:
+    def read(self, axes: Sequence[str], max_prompts: int | None) -> Reading:
         files = self._files()
         named = [axis for axis in axes or files if axis in files]
         contents = each(lambda axis: (axis, files[axis].name, read_json(files[axis])), named)
@@ -101,7 +102,7 @@ class FaspPair(PromptReader):
             return any(self.path.glob(f"*{self.suffix}"))
         return self.path.suffix.lower() == ".json"
 
-    def read(self, axes: Sequence[str], seed: int, max_prompts: int | None) -> Reading:
+    def read(self, axes: Sequence[str], max_prompts: int | None) -> Reading:
         """All axes. A column split where there are exactly two pairs and their names say so.
 
         Test comes first, so that a prompt of both stays a test prompt.
@@ -178,7 +179,7 @@ class RealToxicityPrompts(PromptReader):
     def axes(self) -> tuple[str, ...]:
         return tuple(self.kinds)
 
-    def read(self, axes: Sequence[str], seed: int, max_prompts: int | None) -> Reading:
+    def read(self, axes: Sequence[str], max_prompts: int | None) -> Reading:
         lines, faults = read_json_lines(self.path)
         found = [self._row(self.path.name, number, value, faults) for number, value in lines]
         refuse(faults.all())
@@ -193,7 +194,7 @@ class RealToxicityPrompts(PromptReader):
                     if (challenging if axis == "challenging" else toxicity >= self.toxic)
                     == (subgroup != "other")
                 }
-                ordered = sorted(texts, key=lambda text: key_of("real toxicity", seed, axis, text))
+                ordered = sorted(texts, key=lambda text: key_of("real toxicity", SEED, axis, text))
                 rows += [(axis, subgroup, text) for text in ordered[:most]]
         notes = ["The subgroups are kinds of prompts, not groups of people."]
         if gone := len(found) - len(known):
@@ -279,7 +280,7 @@ class HolisticBias(PromptReader):
     def axes(self) -> tuple[str, ...]:
         return tuple(sorted(read_json(self.path / FILES[0])))
 
-    def read(self, axes: Sequence[str], seed: int, max_prompts: int | None) -> Reading:
+    def read(self, axes: Sequence[str], max_prompts: int | None) -> Reading:
         """Does not depend on the order of entries in the files.
 
         Sampling takes the frames in one seeded order for all subgroups, so that subgroups share
@@ -296,9 +297,7 @@ class HolisticBias(PromptReader):
             ],
         )
         rows = [
-            row
-            for axis in wanted
-            for row in _axis_rows(axis, groups[axis], frames, seed, max_prompts)
+            row for axis in wanted for row in _axis_rows(axis, groups[axis], frames, max_prompts)
         ]
         single = [axis for axis in wanted if len(descriptors[axis]) == 1]
         note = (
@@ -355,34 +354,33 @@ def _axis_rows(
     axis: str,
     groups: dict[str, list[Descriptor]],
     frames: list[Frame],
-    seed: int,
     max_prompts: int | None,
 ) -> Iterator[tuple[str, str, str, str, str]]:
     """Rows (axis, subgroup, text, template, descriptor) of one axis, at most about `max_prompts` if
     given."""
     share = None if max_prompts is None else quota(max_prompts, len(groups))
-    ordered = frames if share is None else _round_templates(frames, axis, seed)
+    ordered = frames if share is None else _round_templates(frames, axis)
     for subgroup, descriptors in groups.items():
         chosen: Iterator[tuple[Frame, Descriptor]]
         if share is None:
             chosen = ((frame, d) for frame in ordered for d in descriptors if frame.fits(d))
         else:
             dealt = sorted(
-                descriptors, key=lambda d: key_of("descriptor", seed, axis, subgroup, d.text)
+                descriptors, key=lambda d: key_of("descriptor", SEED, axis, subgroup, d.text)
             )
             chosen = _deal(ordered, dealt, share)
         for frame, descriptor in chosen:
             yield axis, subgroup, frame.fill(descriptor), frame.name, descriptor.text
 
 
-def _round_templates(frames: list[Frame], axis: str, seed: int) -> list[Frame]:
+def _round_templates(frames: list[Frame], axis: str) -> list[Frame]:
     """All frames, one of each template before the second of any, in a seeded order."""
-    shuffled = sorted(frames, key=lambda frame: key_of("frame", seed, axis, frame.name))
+    shuffled = sorted(frames, key=lambda frame: key_of("frame", SEED, axis, frame.name))
     seen: dict[str, int] = {}
     ranked = []
     for frame in shuffled:
         seen[frame.template] = seen.get(frame.template, 0) + 1
-        ranked.append((seen[frame.template], key_of("frame", seed, axis, frame.template), frame))
+        ranked.append((seen[frame.template], key_of("frame", SEED, axis, frame.template), frame))
     return [frame for _, _, frame in sorted(ranked, key=lambda item: item[:2])]
 
 
