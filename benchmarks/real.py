@@ -67,7 +67,7 @@ class World:
     @cached_property
     def prompts_of_axis(self) -> pd.DataFrame:
         path = data_of(self.request)[0]
-        return load_prompts(path, (AXIS,), seed=0, max_prompts=self.prompts).table
+        return load_prompts(path, (AXIS,), max_prompts=self.prompts).table
 
     @property
     def texts(self) -> list[str]:

@@ -71,9 +71,7 @@ class Timed:
 
 def open_bench(case: Case, prompts: int | None = None) -> PromptContext:
     """A fresh context: nothing computed, nothing judged."""
-    found = load_prompts(
-        case.prompts, (case.axis,), seed=0, max_prompts=prompts or case.max_prompts
-    )
+    found = load_prompts(case.prompts, (case.axis,), max_prompts=prompts or case.max_prompts)
     table = found.table.assign(split="validation")
     lm = load_language_model(case.model)
     settings = Settings(max_corpus_tokens=case.max_corpus_tokens, validation_share=1.0)

@@ -25,7 +25,7 @@ from engine.audit.fields import (
 from engine.audit.session import Executor
 from engine.audit.tracks import request_from, track_of_request
 from engine.core import memory
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, refuse
 from engine.core.files import in_full
 from engine.core.text import visible
 from engine.core.types import Event, Values
@@ -94,8 +94,7 @@ def tolerances_of(args: argparse.Namespace) -> dict[str, float]:
         for name, value in found.items()
         if not 0 < value <= 1
     ]
-    if faults:
-        raise RequestError(faults)
+    refuse(faults)
     return found
 
 

@@ -20,7 +20,7 @@ from scipy.special import stdtrit
 
 from engine.audit.request import Request
 from engine.core.discover import members
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, chosen
 from engine.core.types import Values
 from engine.store.runs import Run
 
@@ -297,6 +297,4 @@ def experiments() -> Mapping[str, Experiment]:
 
 def experiment_named(name: str) -> Experiment:
     """The experiment, or RequestError with the known names."""
-    if name not in experiments():
-        raise RequestError(unknown("experiment", name, experiments()))
-    return experiments()[name]
+    return chosen("experiment", name, experiments())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard, TypeVar
 
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import is_special, is_too_long
-from engine.core.types import Kind, Setting, Values
+from engine.core.types import Kind, Setting, Values, setting_faults
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -203,16 +203,6 @@ class Field(Setting):
         )
         return super().allowed() + more
 
-    def own_faults(self, value: Any) -> list[Fault]:
-        """What is wrong with a value whatever the other fields are."""
-        if found := self.type_faults(value):
-            return found
-        return (
-            []
-            if self.kind in _BY_OTHERS or value is None
-            else _CHECKS.get(self.kind, _of_one)(self, value, {})
-        )
-
     def faults(self, value: Any, values: Values) -> list[Fault]:
         """What is wrong with a value of the right type: its range first, then what only this field
         asks."""
@@ -307,41 +297,32 @@ def checked(request: RequestT) -> tuple[RequestT, list[Fault]]:
 
     RequestError where there is no such value: nothing else can be asked without a model.
     """
-    values = values_of(request)
-    wrong = {
-        field.name: field
-        for field in fields_of(type(request))
-        if field.type_faults(values[field.name])
-    }
-    told = type_faults(request)
-    if any(field.required and field.kind not in _LISTS for field in wrong.values()):
+    fields, given, told = fields_of(type(request)), values_of(request), type_faults(request)
+    wrong = [field for field in fields if field.type_faults(given[field.name])]
+    if any(field.required and field.kind not in _LISTS for field in wrong):
         raise RequestError(told)
-    parts = {name: field.sound_parts(values[name]) for name, field in wrong.items()}
-    instead = {
-        name: parts[name] or (() if field.required else field.default)
-        for name, field in wrong.items()
-    }
-    sound = dataclasses.replace(request, **instead)
+    parts = {field.name: field.sound_parts(given[field.name]) for field in wrong}
+    usual = {field.name: () if field.required else field.default for field in wrong}
+    sound = dataclasses.replace(request, **{name: parts[name] or usual[name] for name in parts})
     values = values_of(sound)
-    sounds = [
-        field for field in fields_of(type(sound)) if field.name not in wrong or parts[field.name]
-    ]
+    asked = (field for field in fields if parts.get(field.name, True))
     return sound, told + [
-        fault for field in sounds for fault in field.faults(values[field.name], values)
+        fault for field in asked for fault in field.faults(values[field.name], values)
     ]
 
 
 def faults_among(request: type, values: Values) -> list[Fault]:
     """What is wrong with the values that are known of a request, by name; of those that depend on
     others nothing as long as one of these is missing."""
-    fields = fields_of(request)
+    fields, faults = fields_of(request), []
     every = {field.name: field.default for field in fields} | dict(values)
     is_whole = MISSING not in every.values()
-    said = [(field, values[field.name]) for field in fields if field.name in values]
-    found = [
-        field.faults(value, every) if is_whole else field.own_faults(value) for field, value in said
-    ]
-    return [fault for faults in found for fault in faults]
+    for field in (field for field in fields if field.name in values):
+        if is_whole:
+            faults += field.faults(values[field.name], every)
+        elif field.kind not in _BY_OTHERS:
+            faults += _CHECKS.get(field.kind, _of_one)(field, values[field.name], {})
+    return faults
 
 
 def option_fields(fields: Iterable[Field]) -> list[Field]:
@@ -356,30 +337,14 @@ def rows(request: type) -> list[dict[str, str]]:
 
 def _row(field: Field) -> dict[str, str]:
     options = (f"{one.flag} {one.metavar or ''}".strip() for one in option_fields([field]))
-    takes = field.allowed()
-    if field.kind in _TAKES:
-        takes = ": ".join(filter(None, (_TAKES[field.kind], ", ".join(field.names))))
+    named = ", ".join(field.names) if field.kind in _LISTS else ""
     return {
         "field": field.name,
         "option": ", ".join(options),
-        "takes": takes,
+        "takes": "" if field.kind == "flag" else ": ".join(filter(None, (field.allowed(), named))),
         "usual": "" if field.kind == "flag" else usual_words(field),
         "meaning": field.help or "; ".join(part.help for part in field.parts),
     }
-
-
-_TAKES: Mapping[str, str] = {
-    "text": "a text",
-    "path": "a path",
-    "source": "a name or a path",
-    "flag": "",
-    "names": "names",
-    "product": "two lists of names",
-    "settings": "values by name",
-    "settings per method": "values by name",
-    "pairs": "values by name",
-    "changes": "a name with values",
-}
 
 
 def usual_words(field: Field) -> str:
@@ -442,13 +407,7 @@ def _of_settings_per_method(field: Field, value: Any, values: Values) -> list[Fa
         elif not isinstance(given, Mapping):
             faults.append(Fault(where, f"{given!r} is none.", "Give NAME=VALUE."))
         else:
-            found = setting_faults(known[name], given, where)
-            faults += [
-                fault
-                if fault.where == where
-                else Fault(f"{where}, {fault.where}", fault.what, fault.fix)
-                for fault in found
-            ]
+            faults += setting_faults(known[name], given, where)
     return faults
 
 
@@ -485,7 +444,9 @@ _TYPES: Mapping[str, Callable[[Any], bool]] = {
 }
 """Whether a value is of a kind's type; of `_LISTS`, whether a part is."""
 _WORDS: Mapping[str, str] = {
-    **dict.fromkeys(("text", "path", "source"), "a text"),
+    "text": "a text",
+    "path": "a path",
+    "source": "a name or a path",
     **dict.fromkeys(("names", "product"), "a list of names"),
     **dict.fromkeys(("settings", "pairs"), "values by name"),
     "settings per method": "values by name, by method",
@@ -518,17 +479,4 @@ def device_faults(name: str, _: Any) -> list[Fault]:
 
     faults: list[Fault] = []
     attempt(lambda: runtime.pick_device(name), faults)
-    return faults
-
-
-def setting_faults(
-    declared: Sequence[Setting], given: Values, where: str = "setting"
-) -> list[Fault]:
-    """Settings that are unknown, of the wrong kind or out of range."""
-    known = {setting.name: setting for setting in declared}
-    faults = [unknown(where, name, known) for name in given if name not in known]
-    for name, value in given.items():
-        setting = known.get(name)
-        if setting is not None and not setting.allows(value):
-            faults.append(Fault(name, f"{value!r} is not allowed.", f"Give {setting.allowed()}."))
     return faults

@@ -18,7 +18,6 @@ import math
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -30,7 +29,15 @@ from engine.audit.request import Growth
 from engine.audit.tracks import request_from, track_of_request
 from engine.audit.turn import Aside, Pulse, device_named
 from engine.core import words
-from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError, StoreError, refusal
+from engine.core.errors import (
+    Cancelled,
+    Fault,
+    PruneAuditError,
+    RequestError,
+    StoreError,
+    refusal,
+    refuse,
+)
 from engine.core.files import (
     PROJECT,
     explained,
@@ -52,9 +59,6 @@ if TYPE_CHECKING:
     from engine.audit.request import Request
     from engine.audit.session import Executor
 
-GRACE, WATCH = 0.4, 0.05
-"""Seconds a cancelled job has to come to the end of a batch, and between two looks whether it was
-cancelled."""
 EARLY, LATE = -5.0, 60.0
 """Seconds since it was queued within which a job's process may still be on its way; a clock may
 have been set back."""
@@ -154,8 +158,7 @@ def check_store(store: Store, faults: Sequence[Fault]) -> None:
         if not faults:
             raise
         faults = [*faults, Fault("store", str(error).removeprefix("store "), "")]
-    if faults:
-        raise RequestError(faults)
+    refuse(faults)
 
 
 def submit(
@@ -168,14 +171,15 @@ def submit(
     once. ray: address of the cluster that shall compute it, "" for none; memory: what it may take;
     None: as when it was submitted before.
     """
-    _refuse_other_types(request)
+    refuse(type_faults(request))
     store.prove_writable()
     job_id = job_id_of(request)
     folder = _prepare(store, job_id, request)
-    if is_alive(folder) or (is_served(store) and _is_waiting(folder)):
+    moment, before = _now(), _said_before(folder)
+    waits = before.status == "queued" and not (folder / "cancel").exists()
+    if is_alive(folder) or (is_served(store) and waits):
         return job_id
     (folder / "cancel").unlink(missing_ok=True)
-    moment, before = _now(), _said_before(folder)
     state = JobState(
         job_id,
         _title(request),
@@ -241,41 +245,12 @@ def cancel(store: Store, job_id: str) -> None:
         (folder / "cancel").touch()
 
 
-def leave_when_cancelled(store: Store, job_id: str) -> None:
-    """Watch, in a thread of the job's own process, for the file `cancel`; end the process when no
-    batch ends soon.
-
-    A batch of a large model on a CPU takes longer than a user wants to wait. Everything is written
-    whole or not at all, so a process may end anywhere.
-    """
-    threading.Thread(target=end_when_cancelled, args=(_folder(store, job_id),), daemon=True).start()
-
-
-def end_when_cancelled(
-    folder: Path,
-    wait: Callable[[float], None] = time.sleep,
-    leave: Callable[[int], object] = os._exit,
-) -> None:
-    """Wait for the file `cancel`, then for the end of a batch; then leave, whatever the job is at.
-    Nothing is written, which on a busy disk takes seconds: a job with that file whose process is
-    gone was cancelled. Also one that has come to its end does not take its interpreter down: that
-    takes as long as a batch. One that failed leaves by itself, once its traceback is in the log.
-    """
-    while not (folder / "cancel").exists():
-        wait(WATCH)
-    wait(GRACE)
+def has_failed(folder: Path) -> bool:
+    """Whether a job said so itself."""
     with contextlib.suppress(PruneAuditError, OSError):
-        state = state_from(read_document(folder / STATE, f"job {folder.name}", SCHEMA), folder.name)
-        if state.status == "failed":
-            return
-    leave(1)
-
-
-def _refuse_other_types(request: Request | Growth) -> None:
-    """RequestError for values that no request can be told apart by, such as a number where a list
-    belongs."""
-    if faults := type_faults(request):
-        raise RequestError(faults)
+        found = read_document(folder / STATE, f"job {folder.name}", SCHEMA)
+        return state_from(found, folder.name).status == "failed"
+    return False
 
 
 def job_state(store: Store, job_id: str) -> JobState:
@@ -392,14 +367,6 @@ def _said_before(folder: Path) -> JobState:
         return JobState(folder.name, "", "")
 
 
-def _is_waiting(folder: Path) -> bool:
-    """Whether a job has its place in the line already."""
-    try:
-        return _said(folder).status == "queued" and not (folder / "cancel").exists()
-    except RequestError:
-        return False
-
-
 def live_points(store: Store, job_id: str) -> pd.DataFrame:
     """Training curves of a job as far as it is: one row per shard (what is trained, in words),
     phase and step.
@@ -447,7 +414,7 @@ def run_job(
     submitted: by `submit`, before this process was up; a cancel since then was meant for this job.
     """
     track = track_of_request(request)
-    _refuse_other_types(request)
+    refuse(type_faults(request))
     store.prove_writable()
     job_id = job_id_of(request)
     folder = _prepare(store, job_id, request)

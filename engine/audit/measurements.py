@@ -32,22 +32,11 @@ class Keeper(Protocol):
     def has(self, key: str) -> bool: ...
 
 
-class InMemory:
+class InMemory(dict[str, pd.DataFrame]):
     """Keeps finished tables for the life of the object."""
 
-    def __init__(self) -> None:
-        self.tables: dict[str, pd.DataFrame] = {}
-
-    def get(self, key: str) -> pd.DataFrame | None:
-        """The finished table with the columns it was put with, or None."""
-        return self.tables.get(key)
-
-    def put(self, key: str, table: pd.DataFrame) -> None:
-        """Keep a finished table, of any columns, under its key."""
-        self.tables[key] = table
-
-    def has(self, key: str) -> bool:
-        return key in self.tables
+    put = dict.__setitem__
+    has = dict.__contains__
 
 
 class Measurement(ABC):

@@ -58,12 +58,9 @@ class Worker:
         self.context = getattr(importlib.import_module(module), name)(copy.deepcopy(given))
         self.context.prove()
 
-    def process(self) -> int:
-        """The process id; answering it means the model is loaded."""
-        return os.getpid()
-
     def loaded(self) -> tuple[int, str, dict[str, str]]:
-        """The process id, the machine's name, and what computes there."""
+        """The process id, the machine's name, and what computes there; answering it means the model
+        is loaded."""
         return os.getpid(), socket.gethostname(), made_of()
 
     def compute(self, shards: list[Any], key: str, known: Tables) -> Tables:
@@ -126,11 +123,8 @@ class WorkerPool:
                 socket.create_connection((host, int(port)), timeout=LOOK).close()
             except OSError as error:
                 if attempt == KNOCKS - 1:
-                    self.loading, self.idle, self.processes = (
-                        {},
-                        [],
-                        {},
-                    )  # stopping them would wait for ever
+                    # Stopping them would wait for ever.
+                    self.loading, self.idle, self.processes = {}, [], {}
                     raise PruneAuditError(
                         f"The head of the Ray cluster at {host}:{port} does not answer any more."
                         " What was finished is kept: start the cluster again and repeat the"
@@ -143,7 +137,7 @@ class WorkerPool:
         """Let go of idle workers that have died meanwhile, so that they are given no work."""
         from ray.exceptions import RayError
 
-        answers = {worker.process.remote(): worker for worker in self.idle}
+        answers = {worker.loaded.remote(): worker for worker in self.idle}
         done = ray.wait(list(answers), num_returns=len(answers), timeout=LOOK)[0] if answers else []
         self.idle = []
         for answer, worker in answers.items():
@@ -151,7 +145,7 @@ class WorkerPool:
                 if answer in done and ray.get(answer):
                     self.idle.append(worker)
                     continue
-            self.lost(worker)
+            self.processes.pop(worker, None)
             with contextlib.suppress(
                 Exception
             ):  # it may live and not answer: its place must become free
@@ -205,23 +199,13 @@ class WorkerPool:
                 " kept: start workers again and repeat the command."
             )
 
-    def lost(self, worker: Any) -> None:
-        """Forget a worker that died."""
-        self.processes.pop(worker, None)
-
     def stop(self, ray: Any) -> None:
         """End all workers, busy ones too."""
         for worker in [*self.loading.values(), *self.processes]:
             with contextlib.suppress(Exception):
                 ray.kill(worker)
-        self.loading, self.idle, self.processes, self._work, self._failed, self._since = (
-            {},
-            [],
-            {},
-            None,
-            0,
-            0.0,
-        )
+        self.loading, self.idle, self.processes = {}, [], {}
+        self._work, self._failed, self._since = None, 0, 0.0
 
 
 def made_of() -> dict[str, str]:
@@ -359,10 +343,11 @@ class OnRay(Executor):
         ) as error:  # the worker, its node, or what it was sending is gone; or its work failed
             if isinstance(error, RayTaskError) and not isinstance(error, RayActorError):
                 cause = error.cause
+                said = f"A Ray worker failed: {type(cause).__name__}: {said_by(cause)}."
                 raise (
-                    cause if isinstance(cause, PruneAuditError) else PruneAuditError(_said(cause))
+                    cause if isinstance(cause, PruneAuditError) else PruneAuditError(said)
                 ) from error
-            self.workers.lost(worker)
+            self.workers.processes.pop(worker, None)
             if self.attempts[bundle] >= ATTEMPTS:
                 raise PruneAuditError(
                     f"{ATTEMPTS} Ray workers died over the same part"
@@ -393,13 +378,6 @@ def _for_each(
         at, half = parts.index(longest), (len(longest) + 1) // 2
         parts[at : at + 1] = [longest[:half], longest[half:]]
     return parts
-
-
-def _said(cause: BaseException) -> str:
-    return (
-        f"A Ray worker failed: {type(cause).__name__}:"
-        f" {str(cause).splitlines()[0] if str(cause) else ''}."
-    )
 
 
 def connect(address: str) -> Any:

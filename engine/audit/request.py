@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Self
 
 from engine.audit.fields import asked, device_faults, fields_of, is_number
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, refuse, unknown
 from engine.core.files import json_able
 from engine.core.types import Setting, Values, digest_of
 
@@ -215,8 +215,7 @@ class Growth:
 
     def __post_init__(self) -> None:
         """RequestError for values of other types than these; equal growths look equal."""
-        if faults := self._type_faults():
-            raise RequestError(faults)
+        refuse(self._type_faults())
         same: dict[str, Any] = {
             "benchmarks": tuple(sorted(self.benchmarks)),
             "units": tuple(sorted(self.units)),
@@ -287,8 +286,7 @@ def _known(value: Values, kind: str, known: Sequence[str], needed: Sequence[str]
     faults = [unknown("request", name, known) for name in value if name not in known]
     missing = (name for name in needed if name not in value)
     faults += [Fault("request", f"{name} is missing.", "Name it.") for name in missing]
-    if faults:
-        raise RequestError(faults)
+    refuse(faults)
     return value
 
 

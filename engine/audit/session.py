@@ -7,7 +7,6 @@ within rounding.
 from __future__ import annotations
 
 import datetime
-import hashlib
 import math
 import os
 import platform
@@ -30,8 +29,8 @@ from engine.audit.request import Growth, Plan
 from engine.audit.tracks import request_from, track_of_run
 from engine.audit.turn import device_named, working
 from engine.core import memory
-from engine.core.errors import Fault, RequestError, StoreError, refusal, unknown
-from engine.core.files import PROJECT, json_able
+from engine.core.errors import Fault, StoreError, refusal, refuse, unknown
+from engine.core.files import PROJECT, json_able, sha256_of
 from engine.core.types import Event, Hooks, Values, digest_of
 from engine.store.runs import Run, Store, damaged_tables, id_of, run_in, write_addition
 from engine.store.sealed import DamagedError, Used, noted, read_document, write_document
@@ -67,21 +66,17 @@ def versions() -> dict[str, str]:
     return found
 
 
-def device_words(device: Any) -> str:
-    """A torch device in words."""
-    if device.type == "cuda":
-        import torch
-
-        return torch.cuda.get_device_name(device)
-    return platform.processor() or platform.machine()
-
-
 def provenance(context: MeasurementContext) -> Values:
     """JSON-able: versions of packages, device, number format."""
+    device_name = platform.processor() or platform.machine()
+    if context.device.type == "cuda":
+        import torch
+
+        device_name = torch.cuda.get_device_name(context.device)
     return {
         "versions": versions(),
         "device": str(context.device),
-        "device_name": device_words(context.device),
+        "device_name": device_name,
         "dtype": context.dtype,
     }
 
@@ -95,30 +90,14 @@ ENGINE = PROJECT / "engine"
 def source_digest() -> str:
     """Digest of the engine's source files as they are on disk, wherever they lie; read again once
     one changed."""
-    return _digest(tuple(sorted((entry.path, *stamp) for entry, stamp in _files(str(ENGINE)))))
-
-
-def _files(folder: str) -> list[tuple[os.DirEntry[str], tuple[int, int]]]:
-    """Source files below a folder, with size and time of change."""
-    found = []
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir() and entry.name != "__pycache__":
-                found += _files(entry.path)
-            elif entry.name.endswith(".py"):
-                about = entry.stat()
-                found.append((entry, (about.st_size, about.st_mtime_ns)))
-    return found
+    found = ((path, path.stat()) for path in sorted(ENGINE.rglob("*.py")))
+    return _digest(tuple((path, about.st_size, about.st_mtime_ns) for path, about in found))
 
 
 @lru_cache(maxsize=2)
-def _digest(stamped: tuple[tuple[str, int, int], ...]) -> str:
-    digest = hashlib.sha256()
-    for path, _, _ in stamped:
-        with open(path, "rb") as file:
-            name = os.path.relpath(path, PROJECT).encode()
-            digest.update(name + b"\0" + hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()[:16]
+def _digest(stamped: tuple[tuple[Path, int, int], ...]) -> str:
+    hashes = [[os.path.relpath(path, PROJECT), sha256_of(path)] for path, _, _ in stamped]
+    return digest_of(hashes)[:16]
 
 
 PlanT = TypeVar("PlanT", bound=Plan)
@@ -153,6 +132,14 @@ class Session(Generic[PlanT, ContextT]):
         for phase, shards in phases.items():
             self.finish(phase, shards)
 
+    @property
+    def origin(self) -> Values:
+        """With which code it was computed, where, and what it took."""
+        return {
+            "provenance": {**provenance(self.context), "code": self.plan.versions},
+            "spent": {phase: round(seconds, 2) for phase, seconds in self.progress.spent.items()},
+        }
+
     def meta(self, title: str) -> dict[str, Any]:
         """What run.json says of every audit: what was asked, with which code, and what it took."""
         return {
@@ -160,9 +147,8 @@ class Session(Generic[PlanT, ContextT]):
             "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             "title": self.request.title or title,
             "request": json_able(self.plan.spelled_out()),
-            "provenance": {**provenance(self.context), "code": self.plan.versions},
+            **self.origin,
             "memory": {"budget": memory.budget(), "peak": memory.peak()},
-            "spent": {phase: round(seconds, 2) for phase, seconds in self.progress.spent.items()},
             "computed": round(self.progress.computed, 3),
         }
 
@@ -513,8 +499,7 @@ class Grown:
         meta = {
             "title": self.request.title,
             "asked": self.asked,
-            "provenance": {**provenance(audit.context), "code": self.plan.versions},
-            "spent": {phase: round(seconds, 2) for phase, seconds in audit.progress.spent.items()},
+            **audit.origin,
             "notes": [*notes, *map(damaged_words, used.damaged)],
             "shards": used.hashes,
             "keys": keys,
@@ -591,8 +576,7 @@ def absent(run: Run, spared: bool = False) -> list[Fault]:
 def plan_of(run: Run) -> Plan:
     """What the run was asked, checked again. RequestError where it would not be the same run
     today."""
-    if faults := absent(run):
-        raise RequestError(faults)
+    refuse(absent(run))
     return same_plan(run, track_of_run(run).part("validate")(request_from(run.request)))
 
 
@@ -631,8 +615,7 @@ def check_asked(run: Run, request: Growth, splits: Sequence[str], also: str = ""
                 "Give one of the two.",
             )
         )
-    if faults:
-        raise RequestError(faults)
+    refuse(faults)
 
 
 def check_units(units: Sequence[int], total: int, many: str, model: str, counted: str) -> None:

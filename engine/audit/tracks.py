@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from engine.audit.request import Growth, is_growth
-from engine.core.errors import RequestError, refusal, unknown
+from engine.core.errors import chosen, refusal
 from engine.core.types import Values
 from engine.store.runs import Run
 
@@ -144,9 +144,7 @@ def tracks() -> Mapping[str, TrackEntry]:
 
 def track_named(name: str) -> TrackEntry:
     """The track of this name; RequestError with the known names."""
-    if name not in tracks():
-        raise RequestError(unknown("track", name, tracks()))
-    return tracks()[name]
+    return chosen("track", name, tracks())
 
 
 def track_of_request(request: Any) -> TrackEntry:

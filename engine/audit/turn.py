@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 
 from engine.core.files import held, locked, make_folder, safe_id
 from engine.core.types import Event, Hooks
@@ -157,12 +156,7 @@ class Pulse:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Nothing is repeated from here on."""
         self._over.set()
         self._thread.join()

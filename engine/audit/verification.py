@@ -16,10 +16,8 @@ from engine.store.sealed import DamagedError, Shards
 def verify_run(run: Run) -> Values:
     """{"ok": bool, "checks": [{"what", "ok"}]}: hashes of all tables and of what was added, then
     what can be computed again, in additions too."""
-    checks = _bytes(run) + [
-        {"what": what, "ok": False}
-        for what in [f"{wrong} It is left out." for wrong in run.damaged_additions.values()]
-    ]
+    damaged = run.damaged_additions.values()
+    checks = _bytes(run) + [{"what": f"{why} It is left out.", "ok": False} for why in damaged]
     if not damaged_tables(run):
         checks += track_of_run(run).part("verify")(run)
     return {"ok": all(check["ok"] for check in checks), "run": run.id, "checks": checks}

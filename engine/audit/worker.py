@@ -6,26 +6,29 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from engine.audit.session import Executor
 
-LOOK = 0.05
-"""Seconds between two looks for a cancel while modules are imported."""
+LOOK, GRACE = 0.05, 0.4
+"""Seconds between two looks for a cancel, and those that a cancelled job has to come to the end of
+a batch."""
 
 
 def main(root: str, job_id: str) -> int:
     """Do one job. What went wrong is in the job's state; the traceback goes to its log."""
     ready = threading.Event()
     threading.Thread(
-        target=leave_while_importing, args=(Path(root) / "jobs" / job_id, ready), daemon=True
+        target=leave_when_cancelled, args=(Path(root) / "jobs" / job_id, ready), daemon=True
     ).start()
     # Here and not above: they take a second, on a busy machine more, and a cancel is heeded
     # meanwhile.
-    from engine.audit.jobs import job_request, job_state, leave_when_cancelled, run_job
+    from engine.audit.jobs import job_request, job_state, run_job
     from engine.core import memory
     from engine.core.errors import PruneAuditError
     from engine.core.text import visible
@@ -34,7 +37,6 @@ def main(root: str, job_id: str) -> int:
     ready.set()
     store = Store(root)
     try:
-        leave_when_cancelled(store, job_id)  # first: reading the request loads what takes seconds
         request = job_request(store, job_id)
         said = job_state(store, job_id)
         if said.memory:
@@ -49,12 +51,30 @@ def main(root: str, job_id: str) -> int:
     return 0
 
 
-def leave_while_importing(folder: Path, ready: threading.Event) -> None:
-    """End the process where a cancel comes before anything began: a job that waits and has one
-    counts as cancelled."""
-    while not ready.wait(LOOK):
-        if (folder / "cancel").exists():
-            os._exit(0)
+def leave_when_cancelled(
+    folder: Path,
+    ready: threading.Event,
+    wait: Callable[[float], None] = time.sleep,
+    leave: Callable[[int], object] = os._exit,
+) -> None:
+    """Wait for the file `cancel`, then, once modules are imported, for the end of a batch; then
+    end the process, whatever the job is at.
+
+    A batch of a large model on a CPU takes longer than a user wants to wait. Everything is written
+    whole or not at all, so a process may end anywhere. Nothing is written, which on a busy disk
+    takes seconds: a job with that file whose process is gone was cancelled. Also one that has come
+    to its end does not take its interpreter down: that takes as long as a batch. One that failed
+    leaves by itself, once its traceback is in the log.
+    """
+    while not (folder / "cancel").exists():
+        wait(LOOK)
+    if ready.is_set():
+        from engine.audit.jobs import has_failed
+
+        wait(GRACE)
+        if has_failed(folder):
+            return
+    leave(1)
 
 
 def _executor(asked: str) -> Executor | None:

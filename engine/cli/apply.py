@@ -4,7 +4,7 @@ model."""
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,20 +41,39 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> tuple[Values, str]:
-    """Check the mask against the model before loading; compare masked, cut and reloaded."""
+    """Check the mask against the model before loading; compare masked, cut and reloaded. Weights
+    are BASE's, nothing is fine-tuned or retrained.
+
+    MaskError where they do not agree: then nothing is kept.
+    """
     from engine.surgery.apply import apply_mask
 
     args.to = Path(args.to).expanduser()
     applied = apply_mask(args.mask, args.model, args.weights, args.revision, args.device)
-    return (_filters if applied.kind == "filters" else _heads)(applied, args)
+    value, cut, off, told = (_filters if applied.kind == "filters" else _heads)(applied, args)
+    before, after = applied.whole.n_parameters, applied.cut.n_parameters
+    same = {
+        "ok": True,
+        "folder": str(args.to),
+        "sparsity": applied.record.mask.sparsity,
+        "parameters_before": before,
+        "parameters_after": after,
+        "masked_equals_cut": True,
+        "max_logit_difference": off,
+    }
+    return {**same, **value}, (
+        f"{cut}, {before:,} -> {after:,} parameters, saved to {args.to}\nmasked = cut = reloaded:"
+        f" largest logit difference {off:.2g}{told}"
+    )
 
 
-def _heads(applied: Applied, args: argparse.Namespace) -> tuple[Values, str]:
-    """Save the cut language model or text classifier; weights are BASE's, nothing is fine-tuned.
+Proof = tuple[Values, str, float, str]
+"""More of the result, what was cut, how far logits were off, and what else is to be said."""
 
-    Masked is compared with cut, and with cut, saved and reloaded, on PROBES. MaskError where they
-    do not agree: then nothing is kept.
-    """
+
+def _heads(applied: Applied, args: argparse.Namespace) -> Proof:
+    """Save the cut language model or text classifier. Masked is compared with cut, and with cut,
+    saved and reloaded, on PROBES."""
     from engine.surgery.agreement import agree, agree_on_texts
     from engine.surgery.heads import replay
 
@@ -74,8 +93,14 @@ def _heads(applied: Applied, args: argparse.Namespace) -> tuple[Values, str]:
     compare(applied.cut)
     with new_folder(args.to) as draft:
         compare(load(save(applied.cut, applied.record, draft), str(uncut.device)))
+    n, same = len(mask.units), all(one.greedy_equal for one in found)
     asked = "class of {} sentences" if is_text else "greedy text on {} prompts"
-    return _said(applied, args.to, found, asked.format(len(PROBES)))
+    return (
+        {"heads_cut": n, "masked_equals_reloaded": True, "greedy_text_equal": same},
+        f"{n} heads cut ({mask.sparsity:.1%})",
+        max(one.max_logit_difference for one in found),
+        f", {asked.format(len(PROBES))} {'equal' if same else 'differs'}",
+    )
 
 
 def _refuse_unequal(found: Agreement, reloaded: bool = True) -> None:
@@ -87,40 +112,8 @@ def _refuse_unequal(found: Agreement, reloaded: bool = True) -> None:
         )
 
 
-def _said(
-    applied: Applied, folder: Path, found: Sequence[Agreement], what: str
-) -> tuple[Values, str]:
-    """The result of cutting heads, in words; `found`: masked against cut, and against cut, saved
-    and reloaded."""
-    whole, small, record = applied.whole, applied.cut, applied.record
-    masked_cut, masked_reloaded = found
-    assert not isinstance(record.mask, FilterMask), "heads are cut here"
-    value = {
-        "ok": True,
-        "folder": str(folder),
-        "heads_cut": len(record.mask.units),
-        "sparsity": record.mask.sparsity,
-        "parameters_before": whole.n_parameters,
-        "parameters_after": small.n_parameters,
-        "masked_equals_cut": masked_cut.holds,
-        "masked_equals_reloaded": masked_reloaded.holds,
-        "max_logit_difference": max(
-            masked_cut.max_logit_difference, masked_reloaded.max_logit_difference
-        ),
-        "greedy_text_equal": masked_cut.greedy_equal and masked_reloaded.greedy_equal,
-    }
-    text = (
-        f"{value['heads_cut']} heads cut ({value['sparsity']:.1%}), {whole.n_parameters:,} ->"
-        f" {small.n_parameters:,} parameters, saved to {folder}\nmasked = cut = reloaded: largest"
-        f" logit difference {value['max_logit_difference']:.2g}, {what}"
-        f" {'equal' if value['greedy_text_equal'] else 'differs'}"
-    )
-    return value, text
-
-
-def _filters(applied: Applied, args: argparse.Namespace) -> tuple[Values, str]:
-    """Save the cut image classifier; compare on logits of random images. Weights are BASE's,
-    nothing is retrained."""
+def _filters(applied: Applied, args: argparse.Namespace) -> Proof:
+    """Save the cut image classifier; compare on logits of random images."""
     import numpy as np
 
     from engine.surgery.filters.graph import agree_filters, filter_graph
@@ -138,28 +131,20 @@ def _filters(applied: Applied, args: argparse.Namespace) -> tuple[Values, str]:
     with new_folder(args.to) as draft:
         again = load_cut_classifier(save_cut_classifier(small, record, draft), str(whole.device))
         _refuse_unequal(agreement, same_weights(small, again))
-    flops = filter_graph(small).flops()
+    before, after = graph.flops(), filter_graph(small).flops()
     value = {
-        "ok": True,
-        "folder": str(args.to),
         "filters_cut": record.mask.n_cut,
-        "sparsity": record.mask.sparsity,
-        "flops_before": graph.flops(),
-        "flops_after": flops,
-        "theoretical_speedup": graph.flops() / flops,
-        "parameters_before": whole.n_parameters,
-        "parameters_after": small.n_parameters,
-        "masked_equals_cut": agreement.holds,
+        "flops_before": before,
+        "flops_after": after,
+        "theoretical_speedup": before / after,
         "reloaded_equals_cut": True,
-        "max_logit_difference": agreement.max_logit_difference,
     }
     units = "heads" if graph.groups[0].is_heads else "filters"
-    text = (
-        f"{value['filters_cut']} of {record.mask.total} {units} cut,"
-        f" {value['theoretical_speedup']:.2f}x fewer FLOPs, {whole.n_parameters:,} ->"
-        f" {small.n_parameters:,} parameters, saved to {args.to}\nmasked = cut = reloaded: largest"
-        f" logit difference {agreement.max_logit_difference:.2g} on {IMAGES} random images. Not"
-        f" retrained: the weights are those of {args.model}. `export` writes the retrained"
-        " checkpoint of an audit."
+    cut = (
+        f"{record.mask.n_cut} of {record.mask.total} {units} cut, {before / after:.2f}x fewer FLOPs"
     )
-    return value, text
+    told = (
+        f" on {IMAGES} random images. Not retrained: the weights are those of {args.model}."
+        " `export` writes the retrained checkpoint of an audit."
+    )
+    return value, cut, agreement.max_logit_difference, told

@@ -22,7 +22,7 @@ from engine.audit.command_line import (
 from engine.audit.fields import attempt, fields_of
 from engine.audit.fitting import fit, scales_of, seconds_of
 from engine.audit.tracks import TrackEntry, track_of_request, tracks
-from engine.core.errors import Fault, RequestError, StoreError, refusal
+from engine.core.errors import Fault, StoreError, refusal, refuse
 from engine.core.types import Hooks, Values
 
 
@@ -98,8 +98,7 @@ def request_of_words(args: argparse.Namespace) -> Any:
         return made(kind, values, faults)
     begun = _begun(args)
     faults += _other_than_begun(args.resume, begun, values)
-    if faults:
-        raise RequestError(faults)
+    refuse(faults)
     return replace(begun, restart=values.get("restart", begun.restart))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.audit.command_line import command
 from engine.audit.tracks import parts_of, tracks
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, refuse
 from engine.core.files import json_able
 from engine.core.types import Values
 
@@ -93,8 +93,7 @@ def _refuse_others(args: argparse.Namespace, items: str) -> None:
         for action, kind in others
         if getattr(args, action.dest) is not None
     ]
-    if faults:
-        raise RequestError(faults)
+    refuse(faults)
 
 
 def _line(row: Values) -> str:

@@ -25,7 +25,7 @@ from engine.audit.experiments import (
     experiments,
 )
 from engine.audit.tracks import track_of_request
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, refuse
 from engine.core.files import json_able, writable, write_whole
 from engine.store.runs import EMBEDDED, Run, Store
 
@@ -106,8 +106,7 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any] | list[Any], str]:
     one, ask = experiment_named(args.name), _ask(args)
     named = {"experiment": one.name, "paper": one.paper, "figure": one.figure}
     if not one.computes:
-        if faults := Experiment.faults(one, replace(ask, quick=True)):
-            raise RequestError(faults)
+        refuse(Experiment.faults(one, replace(ask, quick=True)))
         said = f"{one.paper}, {one.figure} is a sketch: there is nothing to compute."
         return {**named, "note": said}, said
     runs = [_run_of(plan, args) for plan in _plans(one, ask, args)]
@@ -163,8 +162,7 @@ def _ask(args: argparse.Namespace) -> ExperimentAsk:
                 "--out", f"{args.out} cannot be written as HTML.", "Name a file that ends in .html."
             )
         )
-    if faults:
-        raise RequestError(faults)
+    refuse(faults)
     names = ("data", "weights", "corpus", "validation_corpus")
     given: dict[str, Any] = {
         name: getattr(args, name) and absolute(getattr(args, name)) for name in names

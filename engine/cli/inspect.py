@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from engine.audit.command_line import command
 from engine.audit.fields import fields_of
 from engine.audit.tracks import track_named, tracks
 from engine.core.errors import Fault, RequestError, refusal
 from engine.core.types import Values
-
-OFFLINE = "HF_HUB_OFFLINE"
 
 
 def add(commands: Any) -> None:
@@ -44,7 +42,7 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
         if getattr(args, name)
     }
     tracks_asked = [one for one in _reading(given) if args.track in (None, one)]
-    with offline():
+    with patch.dict(os.environ, HF_HUB_OFFLINE="1"):
         said, refused = _asked(tracks_asked, given)
     if (
         not said and not Path(args.model).exists()
@@ -75,19 +73,6 @@ def _asked(
         except RequestError as error:
             refused[name] = tuple(error.faults)
     return said, refused
-
-
-@contextmanager
-def offline() -> Iterator[None]:
-    """Nothing is asked of the hub meanwhile."""
-    was = os.environ.get(OFFLINE)
-    os.environ[OFFLINE] = "1"
-    try:
-        yield
-    finally:
-        os.environ.pop(OFFLINE)
-        if was is not None:
-            os.environ[OFFLINE] = was
 
 
 def _reading(given: Values) -> list[str]:

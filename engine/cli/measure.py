@@ -11,7 +11,7 @@ from typing import Any
 from engine.audit.command_line import Ticker, checked, command, executor_of, store_of
 from engine.audit.request import Growth
 from engine.audit.tracks import track_of_run
-from engine.core.errors import Fault, RequestError, refusal
+from engine.core.errors import Fault, refusal, refuse
 from engine.core.files import in_full
 from engine.core.types import Values
 from engine.report.tracks import track_of
@@ -88,43 +88,44 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
     return told, _text({**told, "unpredicted": unpredicted}, track_of(after).nouns.items)
 
 
+UNFIT = {
+    "judge": ("method", "name", "split"),
+    "benchmark": ("method", "name", "judge_label"),
+    "effects": ("method", "name", "judge_label"),
+    "level": ("name", "judge_label"),
+    "mask": ("method", "judge_label"),
+    "heads": ("method", "judge_label"),
+}
+"""By what is measured: options that say nothing of it."""
+
+
 def growth_of_words(args: argparse.Namespace, run: Run) -> Growth:
-    """What the words ask of the run."""
+    """What the words ask of the run. RequestError for options that do not go together."""
     track, asked = track_of_run(run), run.request
+    what = next(name for name in UNFIT if getattr(args, name) not in (None, False))
+    said = "--sparsity or --speedup" if what == "level" else f"--{what}"
+    refuse(
+        Fault(f"--{name.replace('_', '-')}", f"does not go with {said}.", "Leave it out.")
+        for name in UNFIT[what]
+        if getattr(args, name)
+    )
     axis = args.axis or asked["axes"][0]
-    axes = tuple(asked["axes"]) if args.all_axes else (axis,)
     same = {
         "track": track.name,
         "run": run.id,
         "axis": axis,
-        "axes": axes,
+        "axes": tuple(asked["axes"]) if args.all_axes else (axis,),
         "split": args.split,
     }
-    if args.judge is None and args.judge_label:
-        raise refusal("--judge-label", "goes with --judge only.", "Leave it out.")
-    if (args.judge is not None or args.benchmark or args.effects) and (args.method or args.name):
-        word = "--method" if args.method else "--name"
-        raise refusal(word, "goes with heads or filters that are cut.", "Leave it out.")
-    if args.judge is not None:
-        given = {"--name": args.name, "--method": args.method, "--split": args.split}
-        if wrong := [name for name, value in given.items() if value]:
-            what = "does not go with --judge, which reads the test texts of every variant."
-            raise RequestError([Fault(name, what, "Leave it out.") for name in wrong])
+    if what == "judge":
         return Growth(**same, judge=args.judge, label=args.judge_label)
-    if args.benchmark:
+    if what == "benchmark":
         return Growth(**same, benchmarks=tuple(map(_in_full, args.benchmark)))
-    if args.effects:
+    if what == "effects":
         return Growth(**same, effects=True)
-    if args.level is not None:
-        if args.name:
-            raise refusal("--name", "names a set chosen by hand.", "Leave it out.")
+    if what == "level":
         return Growth(**same, method=args.method or asked["methods"][0], level=args.level)
-    if args.method:
-        raise refusal(
-            "--method", "chooses the heads at a level.", "Leave it out, or give --sparsity."
-        )
-    said = args.mask if args.mask is not None else args.heads
-    return Growth(**same, units=_units(run, said), name=args.name)
+    return Growth(**same, units=_units(run, getattr(args, what)), name=args.name)
 
 
 def _in_full(words: str) -> str:

@@ -45,6 +45,11 @@ def said_by(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0][:300].rstrip(" .")
 
 
+def refused_by_system(error: BaseException) -> str:
+    """As `said_by`; of the system's own errors without number and path."""
+    return getattr(error, "strerror", None) or said_by(error)
+
+
 class PruneAuditError(Exception):
     """Base of every error this project raises on purpose. The command line turns it into
     `exit_code`."""
@@ -60,6 +65,12 @@ class RequestError(PruneAuditError):
     def __init__(self, faults: Sequence[Fault] | Fault) -> None:
         self.faults: tuple[Fault, ...] = (faults,) if isinstance(faults, Fault) else tuple(faults)
         super().__init__("\n".join(str(fault) for fault in self.faults))
+
+
+def refuse(faults: Iterable[Fault]) -> None:
+    """RequestError with all of them, where there are any."""
+    if found := tuple(faults):
+        raise RequestError(found)
 
 
 def refusal(where: str, what: str, fix: str) -> RequestError:
@@ -93,6 +104,13 @@ def each(work: Callable[[Thing], Result], things: Iterable[Thing]) -> list[Resul
     if faults:
         raise RequestError(faults)
     return results
+
+
+def chosen(where: str, name: str, known: Mapping[str, Thing]) -> Thing:
+    """What is called so. RequestError with the known names where nothing is."""
+    if name not in known:
+        raise RequestError(unknown(where, name, known))
+    return known[name]
 
 
 def unknown(where: str, value: object, known: Iterable[object], also: str = "") -> Fault:

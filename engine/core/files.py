@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-from engine.core.errors import PruneAuditError, StoreError, refusal
+from engine.core.errors import PruneAuditError, StoreError, refusal, refused_by_system
 from engine.core.text import json_text
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -80,9 +80,7 @@ def explained(folder: Path, noun: str = "store") -> Iterator[None]:
             errno.ENOTDIR: "part of the path is a file. Choose another store",
             errno.EEXIST: "part of the path is a file. Choose another store",
         }
-        reason = reasons.get(
-            code, f"{getattr(error, 'strerror', None) or error}. Choose another store"
-        )
+        reason = reasons.get(code, f"{refused_by_system(error)}. Choose another store")
         reason = reason if noun == "store" else reason.replace("another store", "another place")
         how = (
             " (--store DIR or PRUNEAUDIT_STORE). Finished parts are kept."
@@ -228,15 +226,11 @@ def in_full(text: str) -> str:
 def is_special(path: str | Path) -> bool:
     """Whether there is something that is neither a file nor a folder: reading a pipe or a device
     might never end."""
-    try:
+    # Not there, a NUL in its name, a home that cannot be found.
+    with contextlib.suppress(OSError, ValueError, RuntimeError):
         mode = os.stat(Path(path).expanduser()).st_mode
-    except (
-        OSError,
-        ValueError,
-        RuntimeError,
-    ):  # not there, a NUL in its name, a home that cannot be found
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+        return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    return False
 
 
 def is_too_long(path: str | Path) -> bool:

@@ -13,6 +13,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
+from engine.core.errors import Fault, unknown
+
 Values: TypeAlias = Mapping[str, Any]
 """Values by name: a row of a table, the fields of a request, an object of JSON."""
 
@@ -283,7 +285,7 @@ class Setting:
         if self.kind == "flag":
             return isinstance(value, bool)
         if self.kind == "choice":
-            return value in self.names
+            return value in self.names or not self.names
         if self.kind == "text":
             return isinstance(value, str)
         kinds = (int,) if self.kind == "integer" else (int, float)
@@ -313,6 +315,21 @@ class Setting:
         }
         said = (f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None)
         return " ".join([one, *said])
+
+
+def setting_faults(
+    declared: Sequence[Setting], given: Values, where: str = "setting"
+) -> list[Fault]:
+    """Settings that are unknown, of the wrong kind or out of range."""
+    known = {setting.name: setting for setting in declared}
+    faults = []
+    for name, value in given.items():
+        if name not in known:
+            faults.append(unknown(where, name, known))
+        elif not known[name].allows(value):
+            what, fix = f"{value!r} is not allowed.", f"Give {known[name].allowed()}."
+            faults.append(Fault(f"{where}, {name}", what, fix))
+    return faults
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
@@ -14,22 +15,47 @@ import numpy as np
 import pandas as pd
 
 from engine.core.discover import members
-from engine.core.errors import Fault, RequestError, refusal
+from engine.core.errors import Fault, refusal, refused_by_system
 from engine.core.types import key_of
 
 
 class Reader(ABC):
-    """Reads one layout of data. Final subclasses live beside the loader that asks them, and are
-    found, not registered."""
+    """Reads a source, a name or a path, of one layout. Final subclasses live beside the loader that
+    asks them, and are found, not registered."""
 
     name: str
     """What it reads, as errors and forms name it."""
     general: bool = False
     """True for layouts that nearly anything could have: asked last."""
 
+    def __init__(self, source: str = "") -> None:
+        self.source, self.path = source.strip(), Path(source).expanduser()
+
     @abstractmethod
-    def recognises(self, source: str, path: Path) -> bool:
-        """Whether this is its layout. Cheap; may raise OSError."""
+    def recognises(self) -> bool:
+        """Whether the source has this layout. Cheap; may raise OSError."""
+
+
+CLASS = "class"
+"""A group every source has: the class itself, for one-vs-rest numbers of each class."""
+
+
+@dataclass(frozen=True)
+class Info:
+    """What a form must know of a source of images or texts before anything is loaded.
+
+    `groups`: possible axes, single ones, the last is the class itself. `targets`: columns that may
+    be predicted. `note`: a sentence for the form. `stand_in`: a sentence where the source is made
+    up.
+    """
+
+    name: str
+    groups: tuple[str, ...] = (CLASS,)
+    default_groups: tuple[str, ...] = (CLASS,)
+    targets: tuple[str, ...] = ("label",)
+    default_target: str = "label"
+    note: str = ""
+    stand_in: str = ""
 
 
 Found = TypeVar("Found", bound=Reader)
@@ -42,20 +68,20 @@ def readers_in(package: ModuleType, kind: Callable[..., Found]) -> list[Found]:
 
 def reader_of(
     source: str, package: ModuleType, kind: Callable[..., Found], things: str, where: str = "data"
-) -> tuple[Found, Path]:
-    """The first reader that knows the source, and its path. RequestError names what all of them
+) -> Found:
+    """A reader of the source, the first that knows it. RequestError names what all of them
     read."""
     readers = readers_in(package, kind)
     known = f"Known: {'; '.join(reader.name for reader in readers)}."
     if not source.strip():
         raise refusal(where, f"No {where} is named.", known)
-    path = Path(source).expanduser()
     for reader in readers:
-        if reader.recognises(source, path):
-            return reader, path
+        found = type(reader)(source)
+        if found.recognises():
+            return found
     what = (
         f"The layout of the {things} is not known."
-        if path.exists()
+        if Path(source).expanduser().exists()
         else "There is no such file or folder."
     )
     raise refusal(f"{where} {source[:200]}", what, known)
@@ -70,13 +96,10 @@ def explained(source: str) -> Iterator[None]:
         OSError,
         RuntimeError,
     ) as error:  # RuntimeError: a home folder that cannot be found, a loop of links
-        why = getattr(error, "strerror", None) or str(error)
-        fault = Fault(
-            f"data {source[:200]}",
-            f"It cannot be read ({why}).",
-            "Check the path and its permissions.",
-        )
-        raise RequestError(fault) from error
+        what = f"It cannot be read ({refused_by_system(error)})."
+        raise refusal(
+            f"data {source[:200]}", what, "Check the path and its permissions."
+        ) from error
     except ValueError as error:
         if "null" not in str(error):
             raise
@@ -142,8 +165,6 @@ def joined(columns: Sequence[pd.Series], sep: str = ", ") -> pd.Series:
 
 
 SPLITS = ("train", "validation", "test")
-CLASS = "class"
-"""A group every source has: the class itself, for one-vs-rest numbers of each class."""
 ALL_THREE = {"test": 0.2, "validation": 0.1}
 """Shares where nothing is split yet; the rest trains."""
 HELD_OUT = {"validation": 0.1}

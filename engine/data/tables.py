@@ -14,16 +14,16 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from engine.core.errors import Fault, RequestError, refusal
+from engine.core.errors import Fault, refusal, refuse
 from engine.core.types import Values
-from engine.data.sources import CLASS
+from engine.data.sources import CLASS, WORDS
 
 MAX_FILE = 256 * 2**20
 """Bytes in one table; CelebA's attributes take 26 MB."""
@@ -65,6 +65,18 @@ class CsvTable:
             return found, ()
         return one_spelling(found, column, "," if self.delimiter == ";" else ".")
 
+    def splits(self, faults: RowFaults) -> list[str]:
+        """Split of every row in the words of SPLITS, "" for all where the file names none; what is
+        no split is added to the faults."""
+        if "split" not in self.cells or (self.cells["split"] == "").all():
+            return [""] * len(self.cells)
+        given = [value.lower() for value in self.cells["split"]]
+        for row, value in enumerate(given, start=1):
+            if value not in WORDS:
+                known = ", ".join(sorted(WORDS))
+                faults.add(row, f"split is {value[:40]!r}, which is not known.", f"Known: {known}.")
+        return [WORDS.get(value, "") for value in given]
+
     def add_groups(
         self, table: pd.DataFrame, columns: Iterable[str], own: Collection[str]
     ) -> list[str]:
@@ -77,61 +89,41 @@ class CsvTable:
         return notes
 
 
-@dataclass(frozen=True, eq=False)
-class Preview:
-    """What a table holds at a glance: rows, its first ones, and how often each value stands in
-    columns of few values, by column."""
-
-    rows: int
-    first: pd.DataFrame
-    counts: Mapping[str, Mapping[str, int]]
-
-    @property
-    def said(self) -> list[str]:
-        """The rows, and a line for each of these columns, unescaped."""
-        return [f"Rows: {self.rows:,}."] + [
-            f"{name}: " + ", ".join(f"{value or 'empty'} {n:,}" for value, n in values.items())
-            for name, values in self.counts.items()
-        ]
-
-
-def preview(path: Path) -> Preview:
-    """The first rows of a CSV, and counts of the columns with at most 24 values, of which some
-    stand there more than once. RequestError."""
+def preview(path: Path) -> tuple[pd.DataFrame, list[str]]:
+    """The first rows of a CSV, and sentences, unescaped: how many there are, and how often each
+    value stands in columns of at most 24 of which some stand there again. RequestError."""
     cells = csv_table(path).cells
-    few = [name for name in cells.columns if cells[name].nunique() < min(25, len(cells))]
-    counts = {name: cells[name].value_counts().to_dict() for name in few}
-    return Preview(len(cells), cells.head(), counts)
+    said = [f"Rows: {len(cells):,}."]
+    for name in cells.columns:
+        counts = cells[name].value_counts()
+        if len(counts) < min(25, len(cells)):
+            listed = (f"{value or 'empty'} {n:,}" for value, n in counts.items())
+            said.append(f"{name}: {', '.join(listed)}")
+    return cells.head(), said
 
 
-@dataclass
-class RowFaults:
-    """Collects what is wrong with the rows of one file; names the first MOST_FAULTS and counts the
-    others.
+class RowFaults(list[Fault]):
+    """What is wrong with the rows of one file. Rows are counted from 1 and leave out the header."""
 
-    Rows are counted from 1 and leave out the header.
-    """
-
-    file: str
-    named: list[Fault] = field(default_factory=list)
-    n: int = 0
+    def __init__(self, file: str) -> None:
+        super().__init__()
+        self.file = file
 
     def add(self, row: int, what: str, fix: str) -> None:
-        """Count a faulty row, and name it while there are few."""
-        self.n += 1
-        if self.n <= MOST_FAULTS:
-            self.named.append(Fault(f"{self.file}, row {row}", what, fix))
+        """One more faulty row."""
+        self.append(Fault(f"{self.file}, row {row}", what, fix))
 
     def all(self) -> list[Fault]:
-        """The faults; where there are more than are named, one says how many."""
-        if self.n <= MOST_FAULTS:
-            return self.named
-        more = Fault(
-            self.file,
-            f"{self.n - MOST_FAULTS} more faults in its rows.",
-            "Mend those above and try again.",
-        )
-        return [*self.named, more]
+        """The faults that are named; where there are more, one says how many."""
+        return few(self, self.file)
+
+
+def few(faults: list[Fault], file: str) -> list[Fault]:
+    """The first MOST_FAULTS of a file's faults, and how many more there are."""
+    if (left := len(faults) - MOST_FAULTS) <= 0:
+        return faults
+    more = Fault(file, f"{left} more faults in its rows.", "Mend those above and try again.")
+    return [*faults[:MOST_FAULTS], more]
 
 
 def text_of(path: Path, head: bool = False) -> str:
@@ -192,7 +184,7 @@ def csv_table(path: Path, own: Sequence[str] = (), whole: str = "") -> CsvTable:
     ]
     found = (
         faults.all()
-        if len(names) < 2 and faults.n
+        if len(names) < 2 and faults
         else [*_header_faults(path.name, names, own), *faults.all()]
     )
     if not rows and not found:
@@ -203,8 +195,7 @@ def csv_table(path: Path, own: Sequence[str] = (), whole: str = "") -> CsvTable:
                 "Give at least one row below the names of columns.",
             )
         )
-    if found:
-        raise RequestError(found)
+    refuse(found)
     cells = pd.DataFrame(rows, columns=names, dtype=str)
     cells = cells.apply(lambda column: column if column.name == whole else column.str.strip())
     unusual = f"{path.name} has {DELIMITERS[delimiter]} between its cells, and was read so."
@@ -244,7 +235,7 @@ def _parsed(file: str, text: str, usual: str) -> _Parsed:
     tried = []
     for delimiter in dict.fromkeys((usual, *DELIMITERS)):
         tried.append(_by(delimiter, file, text))
-        if len(tried[-1][1]) > 1 and not tried[-1][3].n:
+        if len(tried[-1][1]) > 1 and not tried[-1][3]:
             return tried[-1]
     return max(tried, key=lambda one: len(one[1]))
 
@@ -357,11 +348,10 @@ def read_json(path: Path) -> Values:
     return content
 
 
-def read_json_lines(path: Path) -> tuple[list[tuple[int, dict[str, Any]]], list[Fault]]:
+def read_json_lines(path: Path) -> tuple[list[tuple[int, dict[str, Any]]], RowFaults]:
     """Objects with the number of their line, from 1, and a fault for each line that is none. Raises
     RequestError where the file cannot be read at all."""
-    found = []
-    faults = []
+    found, faults = [], RowFaults(path.name)
     for number, line in enumerate(text_of(path).split("\n"), 1):
         if not line.strip():
             continue
@@ -369,32 +359,13 @@ def read_json_lines(path: Path) -> tuple[list[tuple[int, dict[str, Any]]], list[
             value = json.loads(line)
             json.dumps(value, ensure_ascii=False).encode("utf-8")
         except (ValueError, RecursionError) as error:
-            faults.append(
-                Fault(
-                    f"{path.name}, row {number}",
-                    f"Not JSON ({str(error)[:120]}).",
-                    "One object a line.",
-                )
-            )
+            faults.add(number, f"Not JSON ({str(error)[:120]}).", "One object a line.")
             continue
         if isinstance(value, dict):
             found.append((number, value))
         else:
-            faults.append(
-                Fault(f"{path.name}, row {number}", "Not a JSON object.", "One object a line.")
-            )
+            faults.add(number, "Not a JSON object.", "One object a line.")
     return found, faults
-
-
-def few(faults: list[Fault], name: str) -> list[Fault]:
-    """The first faults, and how many more there are."""
-    left = len(faults) - MOST_FAULTS
-    more = (
-        [Fault(name, f"{left} more rows have faults.", "Use the published file.")]
-        if left > 0
-        else []
-    )
-    return [*faults[:MOST_FAULTS], *more]
 
 
 MISSING = ("nan", "NaN", "NAN", "<NA>", "null", "NULL", "#N/A")
@@ -479,23 +450,14 @@ def _names(kinds: Mapping[Decimal | str, Mapping[str, int]]) -> dict[Decimal | s
     again |= all(key == int(key) for key in numbers) and any(
         "." in "".join(kind) for kind in numbers.values()
     )
-    return {
-        key: (
-            f"{key.normalize() + 0:f}"
-            if again and isinstance(key, Decimal)
-            else _most_frequent(kind)
-        )
-        for key, kind in kinds.items()
-    }
 
+    def name(key: Decimal | str, kind: Mapping[str, int]) -> str:
+        if again and isinstance(key, Decimal):
+            return f"{key.normalize() + 0:f}"
+        often = max(kind, key=lambda one: kind[one])
+        return often if len(kind) == 1 else " ".join(often.split())
 
-def _most_frequent(kind: Mapping[str, int]) -> str:
-    """The only spelling as it stands, or the most frequent one with plain single blanks."""
-    return (
-        next(iter(kind))
-        if len(kind) == 1
-        else " ".join(max(kind, key=lambda one: kind[one]).split())
-    )
+    return {key: name(key, kind) for key, kind in kinds.items()}
 
 
 def _joined(

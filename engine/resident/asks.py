@@ -19,7 +19,7 @@ from engine.audit.ray_executor import address_faults
 from engine.audit.request import Growth
 from engine.audit.tracks import request_from, track_named, track_of_run, tracks
 from engine.core import errors, memory
-from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError, refusal, unknown
+from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError, chosen, refusal
 from engine.core.files import json_able
 from engine.core.types import Event, Hooks, Values
 from engine.resident.lines import STOPPED, Question
@@ -55,10 +55,7 @@ def answer_here(
     warm: Warm | None = None,
 ) -> dict[str, Any]:
     """The answer, computed in this process. RequestError for a question that nobody knows."""
-    known = asks()
-    if name not in known:
-        raise RequestError(unknown("question", name, known))
-    return known[name].answer(given, warm or Warm(), hooks, store)
+    return chosen("question", name, asks()).answer(given, warm or Warm(), hooks, store)
 
 
 # One question answered inside the engine: what the asker is told, and what ends it.
@@ -79,11 +76,9 @@ def answered(
     engine."""
     try:
         question.check()
-        asks = known()
-        if question.name not in asks:
-            raise RequestError(unknown("question", question.name, asks))
+        asked = chosen("question", question.name, known())
         with turn.answering(store, device, question.check), warm.answering():
-            value = asks[question.name].answer(question.given, warm, _hooks(question), store)
+            value = asked.answer(question.given, warm, _hooks(question), store)
         message = {"kind": "answer", "value": json_able(value)}
         packed(message, TOLD)  # whether it is JSON, and not too much
         return message

@@ -39,10 +39,8 @@ def ask(
     given: Values,
     store: Store | None = None,
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
-    can_wait: bool = False,
 ) -> dict[str, Any]:
-    """The answer of the store's engine, the user's own store by default; `can_wait`: after
-    questions that cannot.
+    """The answer of the store's engine, the user's own store by default.
 
     Errors are those that answering in this process would raise. An engine that dies is started
     again and asked once more. With PRUNEAUDIT_ENGINE=off, or where the system has no local sockets,
@@ -51,7 +49,7 @@ def ask(
     store = store or Store(default_root())
     if _is_off():
         return _as_sent(answer_here(name, _as_sent(given), store, hooks))
-    question = {"kind": "ask", "name": name, "given": json_able(dict(given)), "can_wait": can_wait}
+    question = {"kind": "ask", "name": name, "given": json_able(dict(given))}
     place = place_of(store)
     for _ in range(TRIES):
         wire = _connected(store, place, hooks)

@@ -1,7 +1,5 @@
-"""Questions and jobs wait in line, one line per device, the oldest first.
-
-Interactive questions go before the others, and one at a time is answered.
-"""
+"""Questions and jobs wait in line, one line per device, the oldest first; one question at a time is
+answered."""
 
 from __future__ import annotations
 
@@ -27,13 +25,11 @@ PATIENCE = 2.0
 
 @dataclass(eq=False)
 class Question:
-    """What was asked by one asker, who hears by `send`. `interactive`: before those that can
-    wait."""
+    """What was asked by one asker, who hears by `send`."""
 
     name: str
     given: Values
     send: Callable[[Values], None]
-    interactive: bool = True
     gone: threading.Event = field(default_factory=threading.Event)
     """Set once nobody waits for the answer, or the engine ends."""
     again: bool = False
@@ -76,9 +72,6 @@ class Lines:
                 self._waiting[device] = []
                 threading.Thread(target=self._work, args=(device,), daemon=True).start()
             self._waiting[device].append(question)
-            self._waiting[device].sort(
-                key=lambda one: not one.interactive
-            )  # stable: first come, first served
             self._changed()
 
     def leave(self, question: Question) -> None:

@@ -213,9 +213,7 @@ class Server:
             raise refusal(
                 "question", "has no name, or nothing is given.", "Give a name and an object."
             )
-        question = Question(
-            name, given, self._send_by(wire), interactive=not message.get("can_wait")
-        )
+        question = Question(name, given, self._send_by(wire))
         if not self.ready.is_set():
             question.tell(
                 {"kind": "event", "phase": "starting the engine", "what": "", "done": 0, "total": 0}

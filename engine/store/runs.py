@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.core.errors import StoreError, refusal
+from engine.core.errors import StoreError, refusal, refused_by_system
 from engine.core.files import (
     ASSETS,
     UNFINISHED,
@@ -94,48 +94,46 @@ def _write_pieces(path: Path, pieces: Pieces) -> None:
             writer.close()
 
 
-def read_table(folder: Path, name: str, written: str, whose: str) -> pd.DataFrame:
-    """A table that `write_tables` wrote, its bytes compared with `written`, the hash that was noted
-    then.
-
-    `whose` names run or addition in what is said of a damaged one: DamagedError.
-    """
-    return _tables_read(folder, name, written, whose, pd.read_parquet)
-
-
-def read_part(
+def read_table(
     folder: Path,
     name: str,
     written: str,
     whose: str,
-    where: Where,
+    where: Where | None = None,
     columns: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """The rows of a table, in its order, in whose columns one of the values stands that `where`
-    lists; all columns, or those that are named. As `read_table`, but no more than AT_ONCE other
-    rows are held at a time.
+    """A table that `write_tables` wrote, its bytes compared with `written`, the hash that was noted
+    then. All rows and columns, or the columns that are named and, in their order, the rows in whose
+    columns one of the values stands that `where` lists. Others are held AT_ONCE at a time.
+
+    `whose` names run or addition in what is said of a damaged one: DamagedError.
     """
-    return _tables_read(folder, name, written, whose, lambda file: _part(file, where, columns))
+    path = folder / f"{safe_id(name, 'table name')}.parquet"
+    try:
+        if is_special(path):
+            raise ValueError("neither a file nor a folder")
+        body = path.read_bytes()
+        if hashlib.sha256(body).hexdigest() == written:
+            return _read_rows(body, where, columns)
+        why = "has other bytes than were written"
+    except (OSError, ValueError) as error:  # pyarrow's ArrowInvalid is a ValueError
+        why = f"cannot be read ({refused_by_system(error)})"
+    raise DamagedError(f"{whose} is damaged: its table {name} {why}. See `runs verify`.")
 
 
-def _part(file: io.BytesIO, where: Where, columns: Sequence[str] | None) -> pd.DataFrame:
+def _read_rows(body: bytes, where: Where | None, columns: Sequence[str] | None) -> pd.DataFrame:
+    if where is None:
+        return pd.read_parquet(io.BytesIO(body))
     import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
+    import pyarrow.dataset as ds
 
-    whole = pq.ParquetFile(file)
-    schema = whole.schema_arrow
-    names = None if columns is None else list(dict.fromkeys([*columns, *where]))
-    found = []
-    for batch in whole.iter_batches(batch_size=AT_ONCE, columns=names):
-        for column, values in where.items():
-            wanted = pa.array(list(values), schema.field(column).type)
-            batch = batch.filter(pc.is_in(batch[column], value_set=wanted))
-        found.append(batch)
-    kept = schema if names is None else pa.schema([schema.field(name) for name in names])
-    table = pa.Table.from_batches(found, found[0].schema if found else kept)
-    table = table.replace_schema_metadata(schema.metadata)
-    return (table if columns is None else table.select(list(columns))).to_pandas()
+    file = ds.ParquetFileFormat().make_fragment(pa.BufferReader(body))
+    wanted = ds.scalar(True)
+    for column, values in where.items():
+        wanted &= ds.field(column).isin(list(values)) if len(values) else ds.scalar(False)
+    few = {"batch_size": AT_ONCE, "batch_readahead": 1, "use_threads": False}
+    named = None if columns is None else list(columns)
+    return file.to_table(columns=named, filter=wanted, **few).to_pandas()
 
 
 def matching(
@@ -146,23 +144,6 @@ def matching(
         table = table[table[column].isin(list(values))]
     table = table.reset_index(drop=True)
     return table if columns is None else table[list(columns)]
-
-
-def _tables_read(
-    folder: Path, name: str, written: str, whose: str, read: Callable[[io.BytesIO], pd.DataFrame]
-) -> pd.DataFrame:
-    """What `read` makes of a table's file; see `read_table`."""
-    path = folder / f"{safe_id(name, 'table name')}.parquet"
-    try:
-        if is_special(path):
-            raise ValueError("neither a file nor a folder")
-        body = path.read_bytes()
-        if hashlib.sha256(body).hexdigest() == written:
-            return read(io.BytesIO(body))
-        why = "has other bytes than were written"
-    except (OSError, ValueError) as error:  # pyarrow's ArrowInvalid is a ValueError
-        why = f"cannot be read ({getattr(error, 'strerror', None) or error})"
-    raise DamagedError(f"{whose} is damaged: its table {name} {why}. See `runs verify`.")
 
 
 COLUMNS = ("name", "dtype", "shape", "data")
@@ -328,7 +309,9 @@ def _stamps(path: Path) -> tuple[tuple[str, int, int], ...]:
     try:
         found = [(file.name, file.stat()) for file in sorted(path.iterdir())]
     except OSError as error:
-        raise StoreError(f"addition {path.name} cannot be read ({error.strerror}).") from error
+        raise StoreError(
+            f"addition {path.name} cannot be read ({refused_by_system(error)})."
+        ) from error
     return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in found)
 
 
@@ -435,8 +418,6 @@ class Run:
     def meta(self) -> Values:
         """run.json. StoreError where it is damaged or of a newer version."""
         found = read_document(self.path / RUN, f"run {self.id}", SCHEMA)
-        if fault := _fault(found):
-            raise DamagedError(f"run {self.id} is damaged: its {RUN} {fault}.")
         if found["id"] != self.id:
             raise DamagedError(
                 f"run {self.id} is not where it was written: its {RUN} is that of {found['id']}."
@@ -528,7 +509,8 @@ class Run:
             known = ", ".join(self.names)
             raise StoreError(f"run {self.id} has no table {name!r}. Known: {known}.")
         rows = {table: listed["rows"] for table, listed in self.meta["tables"].items()}
-        return joined(name, self._own(name), rows, self.added)
+        own = self._own(name) if name in self.meta["tables"] else None
+        return joined(name, own, rows, self.added)
 
     def rows(self, name: str) -> int:
         """How many rows a table of the run itself has; 0 where it has none."""
@@ -539,28 +521,30 @@ class Run:
         columns that are named. The table is not held whole where nothing was added to it."""
         if name not in self.meta["tables"] or any(one.has(name) for one in self.added):
             return matching(self.table(name), where, columns)
-        return read_part(
-            self.path, name, self.meta["tables"][name]["sha256"], f"run {self.id}", where, columns
-        )
+        return self._own(name, where, columns)
 
-    def _own(self, name: str) -> pd.DataFrame | None:
-        """A table as the audit wrote it; None where it wrote none."""
-        if name not in self.meta["tables"]:
-            return None
-        return read_table(self.path, name, self.meta["tables"][name]["sha256"], f"run {self.id}")
+    def _own(
+        self, name: str, where: Where | None = None, columns: Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        """A table as the audit wrote it, or the part of it that is wanted."""
+        written = self.meta["tables"][name]["sha256"]
+        return read_table(self.path, name, written, f"run {self.id}", where, columns)
 
     @property
     def summary(self) -> RunSummary:
         meta = self.meta
-        return RunSummary(
-            id=self.id,
-            title=meta["title"],
-            created=meta["created"],
-            model=meta["model"]["name"],
-            axes=tuple(meta["request"].get("axes", ())),
-            methods=tuple(meta["request"].get("methods", ())),
-            embedded=self.path.parent.parent == EMBEDDED,
-        )
+        try:
+            return RunSummary(
+                id=self.id,
+                title=meta["title"],
+                created=meta["created"],
+                model=meta["model"]["name"],
+                axes=tuple(meta["request"].get("axes", ())),
+                methods=tuple(meta["request"].get("methods", ())),
+                embedded=self.path.parent.parent == EMBEDDED,
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DamagedError(f"run {self.id} is damaged: its {RUN} lacks {error}.") from error
 
 
 class Store:
@@ -599,9 +583,7 @@ class Store:
         damaged = {}
         for run_id in self.ids():
             try:
-                found.append(
-                    Run(self.runs_folder / run_id, called=title_of(self.root, run_id)).summary
-                )
+                found.append(Run(self.runs_folder / run_id, called=self.title_of(run_id)).summary)
             except StoreError as error:
                 damaged[run_id] = str(error)
         return found, damaged
@@ -661,6 +643,19 @@ class Store:
             write_meta(folder, {**meta, "id": run_id, "tables": listed}, shards or {})
         return Run(target)
 
+    def title_path(self, run_id: str) -> Path:
+        return self.root / "titles" / f"{safe_id(run_id)}.json"
+
+    def title_of(self, run_id: str) -> str:
+        """What the store calls a run; "" where it says nothing, or nothing that can be read: the
+        run's own title serves."""
+        path = self.title_path(run_id)
+        with contextlib.suppress(StoreError):
+            if path.is_file():
+                found = read_document(path, f"title of {run_id}", TITLE_SCHEMA)
+                return str(found.get("title") or "")
+        return ""
+
     def rename(self, run_id: str, title: str) -> str:
         """Call a run something else from now on; the title as it is kept. An empty one gives the
         run its own name back."""
@@ -668,7 +663,7 @@ class Store:
         kept = " ".join(plain.split())
         if len(kept) > LONGEST:
             raise refusal("title", f"has {len(kept)} characters.", f"Use at most {LONGEST}.")
-        path = title_path(self.root, run_id)
+        path = self.title_path(run_id)
         with explained(self.root):
             if not kept:
                 path.unlink(missing_ok=True)
@@ -753,36 +748,6 @@ def write_meta(folder: Path, meta: Values, shards: Mapping[str, str]) -> None:
         write_document(folder / RESTS_ON, {"run": meta["id"], "shards": dict(shards)}, 1)
 
 
-def _fault(meta: Values) -> str:
-    """What a run.json must hold for a list of runs and is not there; "" where all is."""
-    kinds = {
-        "title": ("words", str),
-        "created": ("a time", str),
-        "model": ("fields", dict),
-        "request": ("fields", dict),
-        "tables": ("fields", dict),
-    }
-    wrong = [
-        f"{name} ({kind})"
-        for name, (kind, type_) in kinds.items()
-        if not isinstance(meta.get(name), type_)
-    ]
-    if wrong:
-        return f"lacks {', '.join(wrong)}"
-    if not isinstance(meta["model"].get("name"), str):
-        return "names no model"
-    for name in ("axes", "methods"):
-        listed = meta["request"].get(name, [])
-        if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
-            return f"lists no {name}"
-    listed = meta["tables"].values()
-    sound = all(
-        isinstance(one, dict) and isinstance(one.get("sha256"), str) and "rows" in one
-        for one in listed
-    )
-    return "" if sound else "lists tables without hashes"
-
-
 def damaged_tables(run: Run) -> list[str]:
     """Names of tables whose bytes are not those that were written."""
     listed = run.meta["tables"]
@@ -810,8 +775,7 @@ def default_stores() -> list[Store]:
 def as_called(found: Iterable[RunSummary], stores: list[Store]) -> list[RunSummary]:
     """Lines of a list of runs with what any of the stores calls them: names of embedded runs lie in
     the user's."""
-    roots = [store.root for store in stores]
-    return [replace(summary, title=called(roots, summary.id) or summary.title) for summary in found]
+    return [replace(one, title=called(stores, one.id) or one.title) for one in found]
 
 
 def run_in(store: Store, run_id: object) -> Run:
@@ -840,7 +804,7 @@ def open_run(id_or_path: str | Path) -> Run:
 def _with_all(path: Path, stores: Sequence[Store]) -> Run:
     """The run in a folder, with what any of the stores holds beside it and calls it."""
     beside = dict.fromkeys(added for store in stores for added in store.additions(path.name))
-    return Run(path, tuple(beside), called((store.root for store in stores), path.name))
+    return Run(path, tuple(beside), called(stores, path.name))
 
 
 # Titles: what a person calls an audit, STORE/titles/RUN.json, beside the run and never in it. They
@@ -854,23 +818,9 @@ LONGEST = 200
 """Characters of a title."""
 
 
-def title_path(root: Path, run_id: str) -> Path:
-    return root / "titles" / f"{safe_id(run_id)}.json"
-
-
-def title_of(root: Path, run_id: str) -> str:
-    """What a store calls a run; "" where it says nothing, or nothing that can be read: the run's
-    own title serves."""
-    path = title_path(root, run_id)
-    with contextlib.suppress(StoreError):
-        if path.is_file():
-            return str(read_document(path, f"title of {run_id}", TITLE_SCHEMA).get("title") or "")
-    return ""
-
-
-def called(roots: Iterable[Path], run_id: str) -> str:
+def called(stores: Iterable[Store], run_id: str) -> str:
     """What the first of several stores that has a name for a run calls it; "" where none has."""
-    return next(filter(None, (title_of(root, run_id) for root in roots)), "")
+    return next(filter(None, (store.title_of(run_id) for store in stores)), "")
 
 
 def _readable(run: Run) -> RunSummary | None:

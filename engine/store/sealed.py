@@ -20,7 +20,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.core.errors import StoreError
+from engine.core.errors import StoreError, refused_by_system
 from engine.core.files import is_special, safe_id, write_json, write_whole
 from engine.core.types import Values
 
@@ -84,7 +84,7 @@ def read_document(path: Path, what: str, schema: int) -> Values:
         version, seal = found.get("schema", 0), found.pop(SEAL, None)
     except (OSError, ValueError, RecursionError) as error:
         raise DamagedError(
-            f"{what} is damaged: its {path.name} cannot be read ({_why(error)})."
+            f"{what} is damaged: its {path.name} cannot be read ({refused_by_system(error)})."
         ) from error
     if not isinstance(version, int) or isinstance(version, bool) or version < 0:
         raise DamagedError(f"{what} is damaged: its {path.name} says no schema that could be.")
@@ -102,12 +102,6 @@ def seal_of(document: Values) -> str:
     rest = {name: value for name, value in document.items() if name != SEAL}
     text = json.dumps(rest, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _why(error: Exception) -> str:
-    return (
-        (error.strerror if isinstance(error, OSError) else "") or str(error) or type(error).__name__
-    )
 
 
 # Finished parts of long work, found again by what they were computed from.

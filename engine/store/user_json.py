@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.core.errors import Fault, RequestError, refusal, said_by
+from engine.core.errors import Fault, refusal, refuse, refused_by_system, said_by
 from engine.core.files import is_special
 from engine.core.types import Values
 
@@ -44,8 +44,7 @@ def read_user_json(path: str | Path, form: Form) -> dict[str, Any]:
     it."""
     plain = read_object(path, form.largest, form.fix)
     faults = _of_another_kind(plain, form) or _wrong_fields(plain, form)
-    if faults:
-        raise RequestError(faults)
+    refuse(faults)
     known = {**form.needed, **form.optional}
     return {name: value for name, value in plain.items() if name in known}
 
@@ -67,7 +66,7 @@ def read_object(path: str | Path, largest: int, fix: str, finite: bool = True) -
         if not isinstance(plain, dict):
             raise ValueError("not an object")
     except OSError as error:
-        raise refusal(str(path), f"cannot be read ({error.strerror}).", fix) from error
+        raise refusal(str(path), f"cannot be read ({refused_by_system(error)}).", fix) from error
     except (ValueError, RecursionError) as error:
         raise refusal(str(path), f"is no JSON object ({said_by(error)}).", fix) from error
     return plain

@@ -133,15 +133,15 @@ def _file(field: Field, key: str, value: Any) -> None:
         if path.suffix.lower() not in USUAL:
             return
         name = ("preview", value, path.stat().st_mtime_ns)
-        found = cache.MEMORY.get(name, lambda: preview(path))
+        first, said = cache.MEMORY.get(name, lambda: preview(path))
     except (OSError, RequestError) as error:
         _say_faults(field, error.faults if isinstance(error, RequestError) else ())
         return
-    st.caption("  \n".join(map(plain, found.said)))
+    st.caption("  \n".join(map(plain, said)))
     fold(
         "First rows",
         f"{key}_first",
-        lambda: st.dataframe(found.first, hide_index=True),
+        lambda: st.dataframe(first, hide_index=True),
         type="compact",
     )
 

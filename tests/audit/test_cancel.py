@@ -13,12 +13,13 @@ import pytest
 
 from engine.audit import jobs
 from engine.audit.jobs import JobState, job_state
-from engine.audit.worker import leave_while_importing
+from engine.audit.worker import leave_when_cancelled
 from engine.core.errors import StoreError
 from engine.store.runs import Store
 from tests.places import ROOT
 
-JOB = "job-1"
+JOB, READY = "job-1", threading.Event()
+READY.set()
 
 
 def prepared(tmp_path, status="running", updated="2026-01-01T00:00:00+00:00"):
@@ -43,7 +44,7 @@ class Watched:
         self.waited += seconds * (self.looks <= 0)
 
     def watch(self):
-        jobs.end_when_cancelled(self.folder, self.wait, self.left.append)
+        leave_when_cancelled(self.folder, READY, self.wait, self.left.append)
         return self
 
 
@@ -107,28 +108,11 @@ def test_a_queued_job_is_not_stranded_by_a_clock(tmp_path, monkeypatch, days):
     )
 
 
-def test_a_cancel_while_modules_are_imported_ends_the_process(tmp_path, monkeypatch):
+def test_a_cancel_while_modules_are_imported_ends_the_process_at_once(tmp_path):
     left = []
-    ready = threading.Event()
-
-    def leave(code):
-        left.append(code)
-        ready.set()  # what ends a process, here only its loop
-
-    monkeypatch.setattr("engine.audit.worker.os._exit", leave)
     (tmp_path / "cancel").touch()
-    leave_while_importing(tmp_path, ready)
-    assert left == [0]
-
-
-def test_once_imported_that_watch_is_over(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "engine.audit.worker.os._exit", lambda code: pytest.fail("left although ready")
-    )
-    (tmp_path / "cancel").touch()
-    ready = threading.Event()
-    ready.set()
-    leave_while_importing(tmp_path, ready)
+    leave_when_cancelled(tmp_path, threading.Event(), pytest.fail, left.append)
+    assert left == [1]
     heavy = (
         "import sys, engine.audit.worker; sys.exit(any(one in sys.modules for one in ('torch',"
         " 'pandas')))"

@@ -179,7 +179,7 @@ def test_all_that_cannot_be_read_is_told_together_by_option():
         ({"shares": (0.5, "x", None)}, "share", "None is not allowed."),
         ({"beds": math.nan}, "beds", "nan is not allowed. Give a whole number from 1 to 9."),
         ({"soil": ["loam"]}, "soil", "('loam',) is not allowed. Give one of loam, sand."),
-        ({"map": 5}, "map", "5 is not allowed. Give a text."),
+        ({"map": 5}, "map", "5 is not allowed. Give a path."),
         ({"settings": 5}, "setting", "5 is not allowed. Give values by name, by method."),
         ({"recipe": "fast"}, "recipe", "'fast' is not allowed. Give values by name."),
         ({"pairs": ({},)}, "pairs", "{} is not allowed. Give a list of names."),

@@ -72,7 +72,7 @@ def asked(store, *, begun=None, check=lambda: None, told=lambda event: None, **g
     def work():
         try:
             hooks = Hooks(told, check, point=lambda row: begun and begun.set())
-            found.append(ask("long", given, store, hooks, can_wait=given.get("who") == "patient"))
+            found.append(ask("long", given, store, hooks))
         except PruneAuditError as error:
             found.append(error)
 
@@ -81,14 +81,14 @@ def asked(store, *, begun=None, check=lambda: None, told=lambda event: None, **g
     return thread, found
 
 
-def test_one_is_answered_at_a_time_and_who_cannot_wait_comes_first(engine, store):
+def test_one_is_answered_at_a_time_in_the_order_of_asking(engine, store):
     begun, first_place, second_place = threading.Event(), threading.Event(), threading.Event()
     threads = [asked(store, begun=begun, who="first")[0]]
     assert begun.wait(30)
-    threads.append(asked(store, told=lambda event: first_place.set(), who="patient")[0])
+    threads.append(asked(store, told=lambda event: first_place.set(), who="second")[0])
     assert first_place.wait(30)
     assert [one["question"] for one in status(store)["answering"]] == ["long"]
-    threads.append(asked(store, told=lambda event: second_place.set(), who="quick")[0])
+    threads.append(asked(store, told=lambda event: second_place.set(), who="third")[0])
     assert second_place.wait(30) and len(status(store)["waiting"]) == 2
     other = threading.Event()
     threads.append(asked(store, begun=other, who="elsewhere", device="cuda:0")[0])
@@ -97,7 +97,7 @@ def test_one_is_answered_at_a_time_and_who_cannot_wait_comes_first(engine, store
     for thread in threads:
         thread.join()
     order = [who for who in engine.asks["long"].answered if who != "elsewhere"]
-    assert order == ["first", "quick", "patient"]
+    assert order == ["first", "second", "third"]
 
 
 def test_cancelling_stops_the_answer(engine, store):

@@ -8,7 +8,7 @@ import hashlib
 import pytest
 
 from engine.core.errors import RequestError
-from engine.store.runs import Store, as_called, find_run, title_path
+from engine.store.runs import Store, as_called, find_run
 from tests.made_up import small
 
 TRACK = "language_models"
@@ -44,7 +44,7 @@ def test_a_title_of_the_users_store_names_runs_of_other_stores(own, tmp_path):
 def test_a_damaged_title_is_passed_over_and_a_long_one_refused(own):
     first = own.open("a-run").meta["title"]
     own.rename("a-run", "Mine")
-    title_path(own.root, "a-run").write_text('{"title": "forged", "schema": 1}', encoding="utf-8")
+    own.title_path("a-run").write_text('{"title": "forged", "schema": 1}', encoding="utf-8")
     assert own.open("a-run").meta["title"] == first
     with pytest.raises(RequestError, match="at most 200"):
         own.rename("a-run", "x" * 201)

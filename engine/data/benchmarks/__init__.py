@@ -1,2 +1,1 @@
-"""Published bias benchmarks that a model is measured on as they are: one benchmark, one reader, one
-file."""
+"""Published bias benchmarks that a model is measured on as they are: one benchmark, one reader."""

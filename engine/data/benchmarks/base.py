@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from engine.core.discover import named
-from engine.core.errors import Fault, RequestError, each, refusal, unknown
+from engine.core.errors import Fault, chosen, each, refusal, refuse
 from engine.core.types import Values, digest_of
 from engine.data.sources import explained
 from engine.data.tables import few
@@ -68,7 +68,7 @@ class Benchmark:
 
 
 class BenchmarkReader(ABC):
-    """Reads one benchmark in its published form. Final subclasses live one per file and are found,
+    """Reads one benchmark in its published form. Final subclasses live beside this and are found,
     not registered."""
 
     name: str
@@ -145,9 +145,7 @@ def readers() -> Mapping[str, BenchmarkReader]:
 
 def load_benchmark(name: str, path: str | Path) -> Benchmark:
     """The benchmark at `path`. Raises RequestError with all that is wrong with the file."""
-    if name not in readers():
-        raise RequestError(unknown(WHERE, name, readers()))
-    reader = readers()[name]
+    reader = chosen(WHERE, name, readers())
     with explained(str(path)):
         path = Path(path).expanduser()
         if not path.exists() and not reader.is_name(str(path)):
@@ -159,8 +157,7 @@ def load_benchmark(name: str, path: str | Path) -> Benchmark:
         faults = [
             Fault(path.name, f"Only {len(items)} items can be used.", f"Name {reader.about}.")
         ]
-    if faults:
-        raise RequestError(few(faults, path.name))
+    refuse(few(faults, path.name))
     return _benchmark(reader, path, items, notes)
 
 

@@ -21,8 +21,9 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
-from engine.core.errors import Fault, RequestError, refusal, said_by
+from engine.core.errors import Fault, RequestError, refusal, refuse, said_by
 from engine.core.text import words
 from engine.core.types import Values, digest_of
 from engine.data.benchmarks.base import MAX_TEXT, BenchmarkReader, Item, Read
@@ -190,9 +191,13 @@ def checked(path: Path) -> Values:
         *_metric_faults(where, found),
         *_data_faults(where, path.parent, found),
     ]
-    if faults:
-        raise RequestError(faults)
-    return {**found, "dataset_kwargs": {"data_files": _data_files(path.parent, found)}}
+    refuse(faults)
+    named = _named_files(found["dataset_kwargs"]["data_files"])
+    files = {
+        split: [os.path.realpath(path.parent / name) for name in names]
+        for split, names in named.items()
+    }
+    return {**found, "dataset_kwargs": {"data_files": files}}
 
 
 def _is_code(event: Any) -> bool:
@@ -276,13 +281,6 @@ def _named_files(said: Any) -> dict[str, list[str]]:
     return {str(split): list(one) for split, one in found.items()} if right else {}
 
 
-def _data_files(folder: Path, found: Values) -> dict[str, list[str]]:
-    named = _named_files(found["dataset_kwargs"]["data_files"])
-    return {
-        split: [os.path.realpath(folder / name) for name in names] for split, names in named.items()
-    }
-
-
 def _built(name: str, make: Callable[[], Any], made_of: str) -> Built:
     try:
         task = make()
@@ -335,34 +333,17 @@ def _sandbox() -> None:
 @contextmanager
 def quiet() -> Iterator[None]:
     """No network, and nothing printed: the package tells of every step."""
-    before = {name: os.environ.get(name) for name in ("HF_DATASETS_OFFLINE", "HF_HUB_OFFLINE")}
-    os.environ.update(dict.fromkeys(before, "1"))
-    try:
-        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), _offline():
-            logging.getLogger("lm_eval").setLevel(logging.CRITICAL)
-            yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
-
-
-@contextmanager
-def _offline() -> Iterator[None]:
-    """The same of what read its environment when it was imported."""
     import datasets
     from huggingface_hub import constants
 
     datasets.disable_progress_bars()
-    places = (
-        (datasets.config, "HF_DATASETS_OFFLINE"),
-        (datasets.config, "HF_HUB_OFFLINE"),
-        (constants, "HF_HUB_OFFLINE"),
-    )
-    before = [getattr(where, name) for where, name in places]
-    try:
-        for where, name in places:
-            setattr(where, name, True)
+    logging.getLogger("lm_eval").setLevel(logging.CRITICAL)
+    with (
+        patch.dict(os.environ, HF_DATASETS_OFFLINE="1", HF_HUB_OFFLINE="1"),
+        # What read its environment when it was imported.
+        patch.multiple(datasets.config, HF_DATASETS_OFFLINE=True, HF_HUB_OFFLINE=True),
+        patch.object(constants, "HF_HUB_OFFLINE", True),
+        redirect_stdout(io.StringIO()),
+        redirect_stderr(io.StringIO()),
+    ):
         yield
-    finally:
-        for (where, name), value in zip(places, before, strict=True):
-            setattr(where, name, value)

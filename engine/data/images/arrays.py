@@ -44,38 +44,30 @@ class NpzArrays(ImageReader):
     name = "npz files (a folder with *train*.npz and *test*.npz: images, labels, class_names)"
     general = True
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return "train" in _files(path)
+    def recognises(self) -> bool:
+        return "train" in _files(self.path)
 
-    def look(self, source: str, path: Path) -> ImageInfo:
-        files = _files(path)
+    def look(self) -> ImageInfo:
+        files = _files(self.path)
         if "test" not in files:
             raise refusal(
-                f"npz files in {path}", "There is no *test*.npz.", "Put one beside *train*.npz."
+                f"npz files in {self.path}",
+                "There is no *test*.npz.",
+                "Put one beside *train*.npz.",
             )
         parts = {split: _Part(file) for split, file in files.items()}
-        classes, n = parts["train"].classes, sum(len(part.labels) for part in parts.values())
         shared = set.intersection(*(set(part.columns) for part in parts.values()))
-        columns = tuple(name for name in parts["train"].columns if name in shared)
-        size = parts["train"].size
-        sizes = tuple(sorted({size, 32, 64, 128}))
+        columns = (name for name in parts["train"].columns if name in shared)
         return ImageInfo(
-            _name(path, classes),
-            "arrays",
-            ("label",),
+            _name(self.path, parts["train"].classes),
             (*columns, CLASS),
-            "label",
-            (CLASS,),
-            sizes,
-            n,
-            size,
-            classes,
             note=" ".join(note for part in parts.values() for note in part.notes),
+            size=parts["train"].size,
         )
 
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
+    def read(self, wanted: Wanted) -> Listing:
         tables, images, classes, notes = [], [], tuple[str, ...](), tuple[str, ...]()
-        for split, file in _files(path).items():
+        for split, file in _files(self.path).items():
             part = _Part(file)
             classes, notes = classes or part.classes, (*notes, *part.notes)
             if part.classes != classes:
@@ -89,14 +81,14 @@ class NpzArrays(ImageReader):
             own = {name: part.columns[name].astype(str) for name in wanted.columns if name != CLASS}
             tables.append(pd.DataFrame(cells | own))
         if len({image.shape[1:] for image in images}) > 1:
-            raise refusal(f"npz files in {path}", "Their images differ in size.", FIX)
+            raise refusal(f"npz files in {self.path}", "Their images differ in size.", FIX)
         table = pd.concat(tables, ignore_index=True)
         for column in wanted.columns:
             if column != CLASS:
                 table[column], more = one_spelling(table[column], column)
                 notes = (*notes, *more)
         pixels = ArrayPixels(np.concatenate(images))
-        return Listing(_name(path, classes), table, pixels, classes, notes)
+        return Listing(_name(self.path, classes), table, pixels, classes, notes)
 
 
 def _name(path: Path, classes: tuple[str, ...]) -> str:
@@ -205,7 +197,6 @@ FIRST, TEST = "data_batch_1", "test_batch"
 LARGEST = 2**25
 """Bytes that are read of a batch; the published ones have 31 MB."""
 CLASSES = words("airplane automobile bird cat deer dog frog horse ship truck")
-SIZES = (32, 64, 128)
 
 
 class Cifar10Batches(ImageReader):
@@ -218,18 +209,16 @@ class Cifar10Batches(ImageReader):
 
     name = f"CIFAR-10 ({FOLDER}/ with data_batch_1 to 5 and test_batch)"
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return any((_home(path) / name).is_file() for name in PUBLISHED)
+    def recognises(self) -> bool:
+        return any((self.home / name).is_file() for name in PUBLISHED)
 
-    def look(self, source: str, path: Path) -> ImageInfo:
-        n = 10_000 * len(_batches(_home(path)))
-        return ImageInfo(
-            "CIFAR-10", "arrays", ("label",), (CLASS,), "label", (CLASS,), SIZES, n, 32, CLASSES
-        )
+    def look(self) -> ImageInfo:
+        self.batches()
+        return ImageInfo("CIFAR-10")
 
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
+    def read(self, wanted: Wanted) -> Listing:
         tables, images = [], []
-        for file, raw in _sound(_batches(_home(path))).items():
+        for file, raw in _sound(self.batches()).items():
             content = pickle.loads(raw, encoding="latin1")
             split = "test" if file.name == TEST else "train"
             ids = [f"{split}/{name}" for name in content["filenames"]]
@@ -243,20 +232,18 @@ class Cifar10Batches(ImageReader):
             ]
         return Listing("CIFAR-10", table, ArrayPixels(np.concatenate(images)), CLASSES)
 
+    @property
+    def home(self) -> Path:
+        return self.path / FOLDER if (self.path / FOLDER).is_dir() else self.path
 
-def _home(path: Path) -> Path:
-    return path / FOLDER if (path / FOLDER).is_dir() else path
-
-
-def _batches(home: Path) -> list[Path]:
-    """The batches there are; raises RequestError without training or test images."""
-    found = [home / name for name in PUBLISHED if (home / name).is_file()]
-    absent = [name for name in (FIRST, TEST) if not (home / name).is_file()]
-    if absent:
-        raise refusal(
-            f"CIFAR-10 in {home}", f"Absent: {listed(absent)}.", "Unpack the archive again."
-        )
-    return found
+    def batches(self) -> list[Path]:
+        """The batches there are; raises RequestError without training or test images."""
+        found = [self.home / name for name in PUBLISHED if (self.home / name).is_file()]
+        absent = [name for name in (FIRST, TEST) if not (self.home / name).is_file()]
+        if absent:
+            where, what = f"CIFAR-10 in {self.home}", f"Absent: {listed(absent)}."
+            raise refusal(where, what, "Unpack the archive again.")
+        return found
 
 
 def _sound(files: list[Path]) -> dict[Path, bytes]:

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from engine.core.discover import named
-from engine.core.errors import Fault, RequestError, refusal, unknown
-from engine.core.types import Setting, Values, key_of, rng
+from engine.core.errors import Fault, RequestError, refusal, refuse, unknown
+from engine.core.types import Setting, key_of, rng, setting_faults
 from engine.data.images.load import CLASS, ImageSet
 
 CAT_AND_DOG = (3, 5)
@@ -30,27 +30,13 @@ class ImageChange(ABC):
     def apply(self, images: ImageSet, seed: int = 0, **settings: Any) -> ImageSet:
         """The changed set. Seeded, and independent of the order of the images. RequestError with
         every fault."""
-        return self.change(images, seed, **self._checked(settings))
+        refuse(setting_faults(self.settings, settings, f"change {self.name}"))
+        given = {one.name: settings.get(one.name, one.default) for one in self.settings}
+        return self.change(images, seed, **given)
 
     @abstractmethod
     def change(self, images: ImageSet, seed: int, *args: Any, **settings: Any) -> ImageSet:
         """The change itself, with every setting given and in range."""
-
-    def _checked(self, settings: Values) -> Values:
-        """All settings, defaults filled in; where choices are the data's, the change checks them
-        itself."""
-        known = {setting.name: setting for setting in self.settings}
-        where, faults = f"change {self.name}", []
-        for name, value in settings.items():
-            setting = known.get(name)
-            if setting is None:
-                faults.append(unknown(f"{where}, setting", name, known))
-            elif (setting.kind != "choice" or setting.choices) and not setting.allows(value):
-                what, fix = f"{value!r} does not fit.", f"It takes {setting.allowed()}."
-                faults.append(Fault(f"{where}, {name}", what, fix))
-        if faults:
-            raise RequestError(faults)
-        return {name: settings.get(name, setting.default) for name, setting in known.items()}
 
 
 def image_changes() -> dict[str, ImageChange]:
@@ -164,8 +150,7 @@ class Artefact(ImageChange):
         if len(names) > 1:
             what = f"{len(names)} classes are named."
             faults.append(Fault(f"change {self.name}, cls", what, "Name one."))
-        if faults:
-            raise RequestError(faults)
+        refuse(faults)
         marked = _marked(images, images.classes.index(names[0]), share_in, share_out, seed, tested)
         table = images.table.assign(**{COLUMN: np.where(marked, WITH, WITHOUT)})
         by = {
@@ -366,8 +351,7 @@ class Underrepresent(ImageChange):
         RequestError where there is a column "rarity" already.
         """
         names = named_classes(self.name, images, classes)
-        if faults := fault_of_column(self.name, images, RARITY):
-            raise RequestError(faults)
+        refuse(fault_of_column(self.name, images, RARITY))
         order, stays = draws(images, "underrepresent", seed), np.ones(len(images.table), dtype=bool)
         train = (images.table["split"] == "train").to_numpy()
         label = images.table["label"].to_numpy()

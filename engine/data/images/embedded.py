@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -160,7 +159,7 @@ def _lerp(one: np.ndarray, other: np.ndarray, share: np.ndarray) -> np.ndarray:
 def _hue(hue: np.ndarray, strength: np.ndarray | float, value: np.ndarray | float) -> np.ndarray:
     """Colours [n, 3] of a hue (0 to 1 around the circle), a strength (0 grey to 1) and a lightness
     (0 to 1)."""
-    wheel = np.clip(np.abs((hue[:, None] * 6 + np.array([0, 4, 2], np.float32)) % 6 - 3) - 1, 0, 1)
+    wheel = np.clip(np.abs((hue[:, None] * 6 + _rgb(0, 4, 2)) % 6 - 3) - 1, 0, 1)
     return (255 * np.asarray(value) * (1 - np.asarray(strength) * (1 - wheel.T))).T.astype(
         np.float32
     )
@@ -200,10 +199,10 @@ class _Canvas:
     def __init__(self, who: People, size: int) -> None:
         self.who, self.size = who, size
         axis = ((np.arange(size, dtype=np.float32) + 0.5) / size * 2 - 1) * 1.02
-        scale = who.between("scale", 0.8, 1.2)[:, None, None]
-        turn = who.between("turn", -0.2, 0.2)[:, None, None]
-        at_x = axis[None, None, :] - who.between("shift_x", -0.2, 0.2)[:, None, None]
-        at_y = axis[None, :, None] - who.between("shift_y", -0.16, 0.16)[:, None, None]
+        scale = _wide(who.between("scale", 0.8, 1.2))
+        turn = _wide(who.between("turn", -0.2, 0.2))
+        at_x = axis[None, None, :] - _wide(who.between("shift_x", -0.2, 0.2))
+        at_y = axis[None, :, None] - _wide(who.between("shift_y", -0.16, 0.16))
         self.x = ((at_x * np.cos(turn) + at_y * np.sin(turn)) / scale).astype(np.float32)
         self.y = ((at_y * np.cos(turn) - at_x * np.sin(turn)) / scale).astype(np.float32)
         self.frame_x, self.frame_y = np.broadcast_arrays(axis[None, None, :], axis[None, :, None])
@@ -282,8 +281,8 @@ class _Canvas:
         who = self.who
         strength = 0.55 * (1 - who["back_grey"])
         one = _hue(who["back_hue"], strength, who.between("back_light", 0.2, 0.95))
-        slope = who.between("back_slope", -0.45, 0.45)[:, None, None]
-        angle = who.between("back_turn", 0, 2 * np.pi)[:, None, None]
+        slope = _wide(who.between("back_slope", -0.45, 0.45))
+        angle = _wide(who.between("back_turn", 0, 2 * np.pi))
         shade = 1 + slope * (np.cos(angle) * self.frame_x + np.sin(angle) * self.frame_y)
         self.rgb[:] = one[:, :, None, None] * shade[:, None]
         at = (_wide(who.between(name, -1, 1)) for name in ("blob_x", "blob_y"))
@@ -374,8 +373,8 @@ class _Canvas:
         gap, big = who.between("eye_gap", 0.17, 0.21), who.between("eye_size", 0.85, 1.15)
         eyes, dark = self._rows(-0.32, 0.12), np.full_like(self.skin, 34)
         iris = _lerp(
-            np.array([84, 54, 34], np.float32),
-            np.array([96, 134, 150], np.float32),
+            _rgb(84, 54, 34),
+            _rgb(96, 134, 150),
             who["eye_colour"] ** 2,
         )
         brow = self.hair * 0.42 + self.skin * 0.12 + 12
@@ -395,8 +394,8 @@ class _Canvas:
         self._fill(bridge, self.skin * 0.74, middle, 0.55)
         lipstick = who.one_of("lips", 0.03, 0.5)
         red = _lerp(
-            np.array([196, 62, 72], np.float32),
-            np.array([140, 30, 50], np.float32),
+            _rgb(196, 62, 72),
+            _rgb(140, 30, 50),
             who["lip_colour"],
         )
         lips = np.where(lipstick[:, None], red, self.skin * np.array([0.84, 0.62, 0.6], np.float32))
@@ -491,6 +490,10 @@ class _Canvas:
         ].swapaxes(0, 1)
 
 
+def _rgb(*parts: float) -> np.ndarray:
+    return np.array(parts, np.float32)
+
+
 def _wide(value: object) -> np.ndarray:
     """Numbers per face, [n] or one, as [n, 1, 1] float32, which broadcasts over rows and columns of
     the image."""
@@ -511,7 +514,24 @@ STAND_IN = (
 )
 
 
-class Avatars(ImageReader):
+class _Named(ImageReader):
+    """A set that is named, perhaps with a number: TITLE or TITLE:N."""
+
+    title: str
+
+    def recognises(self) -> bool:
+        return self.source.partition(":")[0] == self.title
+
+    def number(self, what: str, least: int, most: int) -> int:
+        """N, `least` to `most`; 0 where none is given. RequestError where it is no such number."""
+        _, colon, text = self.source.partition(":")
+        if colon and not (text.isdecimal() and least <= int(text) <= most):
+            fix = f"Use {self.title}:N with N from {least} to {most:,}."
+            raise refusal(self.title, f"{text!r} is not {what}.", fix)
+        return int(text or 0)
+
+
+class Avatars(_Named):
     """`avatars`, or `avatars:50000` for another number of training images (the other splits grow
     with it).
 
@@ -519,32 +539,30 @@ class Avatars(ImageReader):
     presentation.
     """
 
+    title = "avatars"
     name = "avatars (embedded faces; avatars:50000 for another number)"
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return source == "avatars" or source.startswith("avatars:")
-
-    def look(self, source: str, path: Path) -> ImageInfo:
-        counts = _counts(source)
-        groups, least, most = ("male", "skin", CLASS), *SIZES
+    def look(self) -> ImageInfo:
+        self.counts()
+        groups, target, (least, most) = ("male", "skin"), "blond", SIZES
         return ImageInfo(
-            "avatars",
-            "drawn",
-            ("blond",),
+            self.title,
+            (*groups, CLASS),
             groups,
-            "blond",
-            ("male", "skin"),
-            (32, 48, 64),
-            sum(counts.values()),
-            32,
-            CLASSES,
-            least,
-            most,
-            STAND_IN,
+            (target,),
+            target,
+            stand_in=STAND_IN,
+            least=least,
+            most=most,
         )
 
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        return Listing("avatars", *_drawn(_counts(source), wanted.seed), CLASSES)
+    def read(self, wanted: Wanted) -> Listing:
+        return Listing(self.title, *_drawn(self.counts(), wanted.seed), CLASSES)
+
+    def counts(self) -> dict[str, int]:
+        """Images per split. RequestError for a number that is none."""
+        number = self.number("a number of training images", 100, MOST) or COUNTS["train"]
+        return {split: round(count * number / COUNTS["train"]) for split, count in COUNTS.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -568,7 +586,7 @@ class DrawnPixels(Pixels):
         painted for them."""
         light = f" lit {[LIGHT, GLOW]}"
         names = [self.names[row] + (light if self.lit[row] else "") for row in rows]
-        return Check(np.empty(0, np.int64), names, False)
+        return Check(names, False)
 
 
 def _drawn(counts: Mapping[str, int], seed: int) -> tuple[pd.DataFrame, DrawnPixels]:
@@ -589,22 +607,6 @@ def _drawn(counts: Mapping[str, int], seed: int) -> tuple[pd.DataFrame, DrawnPix
     return table, DrawnPixels(who, names, np.zeros(len(who), dtype=bool))
 
 
-def _number(source: str, what: str, least: int, most: int) -> int:
-    """N of "name:N", `least` to `most`; 0 for the name alone. Raises RequestError for any other."""
-    name, colon, text = source.partition(":")
-    if colon and not (text.isdecimal() and least <= int(text) <= most):
-        fix = f"Use {name}:N with N from {least} to {most:,}."
-        raise refusal(name, f"{text!r} is not {what}.", fix)
-    return int(text or 0)
-
-
-def _counts(source: str) -> dict[str, int]:
-    """Images per split. Raises RequestError for a number that is none."""
-    number = _number(source, "a number of training images", 100, MOST) or COUNTS["train"]
-    return {split: round(count * number / COUNTS["train"]) for split, count in COUNTS.items()}
-
-
-NAME = "avatars-gap"
 LIT = 0.35
 """Share of the faces drawn as non-male that are lit, in every split."""
 LIGHT, GLOW = (1.25, 1.1, 0.7), (40.0, 26.0, 0.0)
@@ -617,32 +619,28 @@ PLANTED = (
 )
 
 
-class AvatarsGap(ImageReader):
+class AvatarsGap(Avatars):
     """`avatars-gap`, or `avatars-gap:50000`: the faces, labels and groups of `avatars`, some of
     them lit. `avatars` itself stays as it is."""
 
-    name = f"{NAME} (the same faces with a planted gap)"
+    title = "avatars-gap"
+    name = f"{title} (the same faces with a planted gap)"
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return source.partition(":")[0] == NAME
+    def look(self) -> ImageInfo:
+        return replace(super().look(), stand_in=f"{STAND_IN} {PLANTED}")
 
-    def look(self, source: str, path: Path) -> ImageInfo:
-        info = Avatars().look(source, path)
-        return replace(info, name=NAME, stand_in=f"{info.stand_in} {PLANTED}")
-
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        table, pixels = _drawn(_counts(source), wanted.seed)
-        chance = [key_of(NAME, wanted.seed, image) / 2.0**63 for image in table["image_id"]]
+    def read(self, wanted: Wanted) -> Listing:
+        table, pixels = _drawn(self.counts(), wanted.seed)
+        chance = [key_of(self.title, wanted.seed, image) / 2.0**63 for image in table["image_id"]]
         lit = (np.array(chance) < LIT) & (table["male"] == "non-male").to_numpy()
-        return Listing(NAME, table, replace(pixels, lit=lit), CLASSES)
+        return Listing(self.title, table, replace(pixels, lit=lit), CLASSES)
 
 
 SHARES = {"test": 0.3, "validation": 0.1}
 DIGITS = tuple("0123456789")
-COUNT = 1_797
 
 
-class Digits(ImageReader):
+class Digits(_Named):
     """1,797 real handwritten digits of 8 x 8 pixels. 60 % train, 10 % validation, 30 % test, by
     class and seed. Enlarged by bilinear interpolation, white on black.
 
@@ -650,19 +648,14 @@ class Digits(ImageReader):
     they are, a small model makes no mistake, and nothing that is cut shows.
     """
 
+    title = "digits"
     name = "digits (embedded: real handwritten digits from scikit-learn; digits:100 with noise)"
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return source.partition(":")[0] == "digits"
+    def look(self) -> ImageInfo:
+        self.noise()
+        return ImageInfo("digits", targets=("digit",), default_target="digit")
 
-    def look(self, source: str, path: Path) -> ImageInfo:
-        _noise(source)
-        axes, sizes = (CLASS,), (16, 32, 64)
-        return ImageInfo(
-            "digits", "arrays", ("digit",), axes, "digit", axes, sizes, COUNT, 32, DIGITS
-        )
-
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
+    def read(self, wanted: Wanted) -> Listing:
         from sklearn.datasets import load_digits  # slow to import, and only needed here
 
         found = load_digits()
@@ -671,10 +664,11 @@ class Digits(ImageReader):
         )
         table["target"] = [DIGITS[label] for label in found.target]
         table["split"] = deal(table, SHARES, "train", wanted.seed)
-        noise = _noise(source) * rng("digits", wanted.seed).normal(size=found.images.shape)
+        noise = self.noise() * rng("digits", wanted.seed).normal(size=found.images.shape)
         grey = np.rint(found.images * (255 / 16) + noise).clip(0, 255).astype(np.uint8)
-        return Listing(source, table, ArrayPixels(np.repeat(grey[..., None], 3, axis=3)), DIGITS)
+        return Listing(
+            self.source, table, ArrayPixels(np.repeat(grey[..., None], 3, axis=3)), DIGITS
+        )
 
-
-def _noise(source: str) -> int:
-    return _number(source, "a standard deviation of noise", 1, 255)
+    def noise(self) -> int:
+        return self.number("a standard deviation of noise", 1, 255)

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError, refusal
-from engine.data.images.load import PHOTO_SIZES, ImageInfo, ImageReader, Listing, Wanted
+from engine.data.images.load import ImageInfo, ImageReader, Listing, Wanted
 from engine.data.images.pixels import FilePixels
 from engine.data.sources import CLASS, HELD_OUT, SPLITS, deal
 from engine.data.tables import text_of
@@ -24,22 +24,11 @@ class _Faces(ImageReader):
     title: str
     usual: str
 
-    def info(self, names: tuple[str, ...], n: int) -> ImageInfo:
-        """What the form must know of so many images with these attributes."""
+    def info(self, names: tuple[str, ...]) -> ImageInfo:
+        """What the form must know of images with these attributes."""
         target = self.usual if self.usual in names else names[0]
         group = "Male" if "Male" in names and target != "Male" else CLASS
-        return ImageInfo(
-            self.title,
-            "image files",
-            names,
-            (*names, CLASS),
-            target,
-            (group,),
-            PHOTO_SIZES,
-            n,
-            128,
-            yes_no(target),
-        )
+        return ImageInfo(self.title, (*names, CLASS), (group,), names, target, size=128)
 
 
 def _attributes_of(wanted: Wanted) -> list[str]:
@@ -88,11 +77,11 @@ class CelebA(_Faces):
     )
     title, usual = "CelebA", "Blond_Hair"
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return (_celeba_home(path) / CELEBA_ATTRIBUTES).is_file()
+    def recognises(self) -> bool:
+        return (self.home / CELEBA_ATTRIBUTES).is_file()
 
-    def look(self, source: str, path: Path) -> ImageInfo:
-        home = _celeba_home(path)
+    def look(self) -> ImageInfo:
+        home = self.home
         absent = [name for name in (CELEBA_IMAGES, PARTITION) if not (home / name).exists()]
         if absent:
             where, fix = (
@@ -100,11 +89,10 @@ class CelebA(_Faces):
                 f"torchvision's layout has it beside {CELEBA_ATTRIBUTES}.",
             )
             raise RequestError([Fault(where, f"{name} is absent.", fix) for name in absent])
-        n, names = _celeba_header(text_of(home / CELEBA_ATTRIBUTES, head=True))
-        return self.info(names, n)
+        return self.info(_celeba_names(text_of(home / CELEBA_ATTRIBUTES, head=True)))
 
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        home = _celeba_home(path)
+    def read(self, wanted: Wanted) -> Listing:
+        home = self.home
         marks = _marks(home, _attributes_of(wanted))
         table = pd.DataFrame({"image_id": marks.index.astype(str), **_worded(marks, wanted)})
         table["split"] = _partition(home).reindex(table["image_id"]).to_numpy()
@@ -115,26 +103,27 @@ class CelebA(_Faces):
         pixels = FilePixels.below(home / CELEBA_IMAGES, list(table["image_id"]))
         return Listing("CelebA", table, pixels, yes_no(wanted.target), notes)
 
+    @property
+    def home(self) -> Path:
+        inside = self.path / "celeba"
+        return inside if (inside / CELEBA_ATTRIBUTES).is_file() else self.path
 
-def _celeba_home(path: Path) -> Path:
-    return path / "celeba" if (path / "celeba" / CELEBA_ATTRIBUTES).is_file() else path
 
-
-def _celeba_header(text: str) -> tuple[int, tuple[str, ...]]:
-    """(images, attribute names) from the first two lines."""
+def _celeba_names(text: str) -> tuple[str, ...]:
+    """Names of the attributes, from the second line; the first counts the images."""
     first, _, rest = text.partition("\n")
     names = tuple(rest.partition("\n")[0].split())
     if not first.strip().isdigit() or not names:
         what = "The first line is not a number of images, or no attributes follow."
         raise refusal(CELEBA_ATTRIBUTES, what, AS_PUBLISHED)
-    return int(first), names
+    return names
 
 
 def _marks(home: Path, columns: list[str]) -> pd.DataFrame:
     """1 or -1 per image (rows, indexed by file name) and wanted attribute (columns). Raises
     RequestError."""
     text = text_of(home / CELEBA_ATTRIBUTES)
-    _, names = _celeba_header(text)
+    names = _celeba_names(text)
     marks = _read_columns(
         CELEBA_ATTRIBUTES,
         "\n".join(text.split("\n")[2:]),
@@ -177,35 +166,33 @@ class LFW(_Faces):
     name = "LFW (a folder with lfw_funneled/ or lfw/ and lfw_attributes.txt)"
     title, usual = "LFW", "Wavy Hair"
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return _lfw_file(path) is not None
+    def recognises(self) -> bool:
+        return self.file.is_file()
 
-    def look(self, source: str, path: Path) -> ImageInfo:
-        file = _lfw_file(path) or path
-        _lfw_images(path)
-        text = text_of(file, head=True)
-        share_read = len(text.encode()) / max(1, file.stat().st_size)
-        return self.info(_lfw_names(text)[2:], round(text.count("\n") / share_read))
+    def look(self) -> ImageInfo:
+        _lfw_images(self.path)
+        return self.info(_lfw_names(text_of(self.file, head=True))[2:])
 
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        scores = _scores(_lfw_file(path) or path, _attributes_of(wanted))
+    def read(self, wanted: Wanted) -> Listing:
+        scores = _scores(self.file, _attributes_of(wanted))
         person = scores["person"].str.replace(" ", "_")
         files = person + "/" + person + "_" + scores["imagenum"].str.zfill(4) + ".jpg"
         table = pd.DataFrame(
             {"image_id": files, "unit": person, "split": "", **_worded(scores, wanted)}
         ).drop_duplicates("image_id", ignore_index=True)
-        home = _lfw_images(path)
+        home = _lfw_images(self.path)
         table, notes = _published_split(table, home.parent, wanted.seed)
         pixels = FilePixels.below(home, list(table["image_id"]))
         return Listing("LFW", table, pixels, yes_no(wanted.target), notes)
 
-
-def _lfw_file(path: Path) -> Path | None:
-    """Beside the images or one folder up or down; only where the folder looks like LFW at all."""
-    inside = [path, path / "lfw-py", path / "lfw"]
-    beside = [path.parent] if path.name in (*LFW_FOLDERS, "lfw-py") else []
-    files = [place / LFW_ATTRIBUTES for place in inside + beside]
-    return next((file for file in files if file.is_file()), None)
+    @property
+    def file(self) -> Path:
+        """Its attributes, beside the images or one folder up or down; only where the folder looks
+        like LFW at all."""
+        inside = [self.path, self.path / "lfw-py", self.path / "lfw"]
+        beside = [self.path.parent] if self.path.name in (*LFW_FOLDERS, "lfw-py") else []
+        files = [place / LFW_ATTRIBUTES for place in inside + beside]
+        return next((file for file in files if file.is_file()), files[0])
 
 
 def _lfw_images(path: Path) -> Path:

@@ -6,19 +6,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 import engine.data.images
-from engine.core.errors import Fault, RequestError, refusal, unknown
+from engine.core.errors import Fault, refusal, refuse, unknown
 from engine.core.types import Values, digest_of
 from engine.data.images.pixels import Check, Pixels, Preparation, Shelf, listed
 from engine.data.sources import (
     CLASS,
     SPLITS,
+    Info,
     Reader,
     completed,
     explained,
@@ -83,8 +83,7 @@ class ImageSet:
 def look_images(source: str) -> ImageInfo:
     """What a form must know of a source. Quick. Raises RequestError where nothing can read it."""
     with explained(source):
-        reader, path = reader_of(source, engine.data.images, ImageReader, "images")
-        return reader.look(source, path)
+        return reader_of(source, engine.data.images, ImageReader, "images").look()
 
 
 def load_images(source: str, ask: ImageAsk | None = None) -> ImageSet:
@@ -97,10 +96,10 @@ def load_images(source: str, ask: ImageAsk | None = None) -> ImageSet:
     """
     ask = ask or ImageAsk()
     with explained(source):
-        reader, path = reader_of(source, engine.data.images, ImageReader, "images")
-        info = reader.look(source, path)
+        reader = reader_of(source, engine.data.images, ImageReader, "images")
+        info = reader.look()
         wanted = _checked(ask, info)
-        listing = reader.read(source, path, wanted)
+        listing = reader.read(wanted)
         listing = replace(listing, pixels=listing.pixels.prepared_by(ask.prepare))
         return _Loading(source, listing, info, wanted).result(ask.max_images)
 
@@ -125,8 +124,7 @@ def _checked(ask: ImageAsk, info: ImageInfo) -> Wanted:
     if ask.max_images is not None and ask.max_images < 1:
         what = f"{ask.max_images} is not a number of images."
         faults.append(Fault("max_images", what, "Give 1 or more."))
-    if faults:
-        raise RequestError(faults)
+    refuse(faults)
     once = tuple(dict.fromkeys(groups)), tuple(dict.fromkeys(columns))
     return Wanted(target, *once, size, ask.seed)
 
@@ -215,8 +213,7 @@ class _Loading:
             parts = _parts(group, self.info.groups)
             if parts != [group]:
                 self.table[group] = joined([self.table[part] for part in parts])
-        if faults := group_faults(self.where, self.table, self.wanted.groups, self.notes):
-            raise RequestError(faults)
+        refuse(group_faults(self.where, self.table, self.wanted.groups, self.notes))
 
     def _whole(self, table: pd.DataFrame, shelf: Shelf) -> tuple[np.ndarray, Check]:
         """Places [n] int of the rows that can be decoded and do not train on a picture they are
@@ -225,12 +222,12 @@ class _Loading:
         table: one row per image of the shelf, with image_id and split.
         """
         check, names = shelf.check(), table["image_id"]
-        why = dict(zip(check.damaged.tolist(), check.reasons, strict=False))
+        bad = np.array(list(check.damaged), dtype=np.int64)
         self._left_out(
-            "cannot be decoded", check.damaged, lambda row: f"{names[row][:80]} ({why[row]})"
+            "cannot be decoded", bad, lambda row: f"{names[row][:80]} ({check.damaged[row]})"
         )
         self.notes += check.notes
-        sound = np.setdiff1d(np.arange(len(table)), check.damaged)
+        sound = np.setdiff1d(np.arange(len(table)), bad)
         if not check.hashed:
             return sound, check
         shown = pd.Series(check.identities)[sound]
@@ -263,8 +260,7 @@ class _Loading:
                 faults.append(Fault(self.where, what, "Give some, or leave the class out."))
             elif absent:
                 self.notes.append(f"No {split} image shows {listed(absent)}.")
-        if faults:
-            raise RequestError(faults)
+        refuse(faults)
 
     def _left_out(self, what: str, rows: np.ndarray, name_of: Callable[[int], str]) -> None:
         """Note that some images were left out and why; rows: their positions, [n] int."""
@@ -274,9 +270,6 @@ class _Loading:
             self.notes.append(f"1 image {what} and was left out: {names}.")
         elif len(rows):
             self.notes.append(f"{len(rows)} images {what} and were left out: {names}.")
-
-
-PHOTO_SIZES = (32, 64, 128, 224)
 
 
 @dataclass(frozen=True)
@@ -298,29 +291,12 @@ class ImageAsk:
 
 
 @dataclass(frozen=True)
-class ImageInfo:
-    """What a form must know of a source before anything is loaded.
+class ImageInfo(Info):
+    """`size`: the default side in pixels; images may have any from `least` to `most`."""
 
-    `sizes`: sides worth offering, `size` the default; images may have any side from `least` to
-    `most`. `n`: images, all splits, as far as headers tell. `classes`: of the default target, in
-    order of their labels; () where only loading can tell. `stand_in`: see ImageSet. `note`: a
-    sentence for the form.
-    """
-
-    name: str
-    kind: str
-    targets: tuple[str, ...]
-    groups: tuple[str, ...]
-    default_target: str
-    default_groups: tuple[str, ...]
-    sizes: tuple[int, ...]
-    n: int
-    size: int
-    classes: tuple[str, ...] = ()
+    size: int = 32
     least: int = 8
     most: int = 512
-    stand_in: str = ""
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -356,9 +332,9 @@ class ImageReader(Reader):
     """One source of images."""
 
     @abstractmethod
-    def look(self, source: str, path: Path) -> ImageInfo:
+    def look(self) -> ImageInfo:
         """Reads headers and short files only. Raises RequestError where the layout is broken."""
 
     @abstractmethod
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
+    def read(self, wanted: Wanted) -> Listing:
         """Everything but the pixels. Raises RequestError listing all faults."""

@@ -9,7 +9,7 @@ import hashlib
 import io
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from PIL import Image, ImageFile, UnidentifiedImageError
 
-from engine.core.errors import refusal
+from engine.core.errors import refusal, refused_by_system, said_by
 
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 """The only formats that are opened: some others of Pillow's start programs."""
@@ -84,7 +84,7 @@ def decoded(
         raise Damaged(f"it is no whole file of {', '.join(FORMATS)}") from error
     # Pillow raises a dozen kinds for broken files: OSError, SyntaxError, ValueError, …
     except Exception as error:
-        raise Damaged(str(error)[:120] or type(error).__name__) from error
+        raise Damaged(said_by(error)[:120]) from error
 
 
 def prepared(image: Image.Image, size: int, prepare: Preparation | None) -> np.ndarray:
@@ -187,17 +187,13 @@ THREADS = min(8, os.cpu_count() or 1)
 @dataclass(frozen=True)
 class Check:
     """What a first look at images found. `identities`: one text per image that stands for its
-    content.
-
-    damaged: places [n] int of the images that cannot be read, and `reasons` why, one text each.
-    notes: sentences on the images that were decoded.
+    content; equal ones mean equal pictures where they are `hashed`. `damaged`: why images cannot be
+    read, by place. `notes`: sentences on the images that were decoded.
     """
 
-    damaged: np.ndarray
     identities: list[str]
     hashed: bool
-    """Whether identities are hashes of the content, so that equal ones mean equal pictures."""
-    reasons: tuple[str, ...] = ()
+    damaged: Mapping[int, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -266,7 +262,7 @@ class ArrayPixels(Pixels):
             hashlib.sha256(np.ascontiguousarray(self.images[row]).data).hexdigest() for row in rows
         ]
         notes = notes_on((name for row in rows for name in extremes(self.images[row])), len(rows))
-        return Check(np.empty(0, np.int64), found, True, notes=tuple(notes))
+        return Check(found, True, notes=tuple(notes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,7 +309,7 @@ class FilePixels(Pixels):
             try:
                 out[place] = decoded((self.root / name).read_bytes(), size, self.prepare)[0]
             except (Damaged, OSError) as error:
-                what = f"It cannot be decoded ({_why(error)})."
+                what = f"It cannot be decoded ({refused_by_system(error)})."
                 fix = "Replace it, or delete it: missing images are left out."
                 raise refusal(f"image {name}", what, fix) from error
 
@@ -325,7 +321,7 @@ class FilePixels(Pixels):
         are few. From CHECK_BELOW images on they are names and sizes."""
         if len(rows) >= CHECK_BELOW:
             names = [f"{self.names[row]}:{self.sizes[row]}" for row in rows]
-            return Check(np.empty(0, np.int64), names, False)
+            return Check(names, False)
 
         def examined(place: int) -> tuple[str, tuple[str, ...], str]:
             """What stands for the content of one file, what is told of it, why it is damaged."""
@@ -333,22 +329,14 @@ class FilePixels(Pixels):
                 content = (self.root / self.names[rows[place]]).read_bytes()
                 pixels, told = decoded(content, size, self.prepare)
             except (Damaged, OSError) as error:
-                return "", (), _why(error)
+                return "", (), refused_by_system(error)
             keep(place, pixels)
             return hashlib.sha256(content).hexdigest(), told, ""
 
         identities, told, reasons = zip(*in_threads(examined, range(len(rows))), strict=True)
-        bad = np.flatnonzero(np.array(reasons) != "")
+        bad = {place: why for place, why in enumerate(reasons) if why}
         notes = notes_on((name for names in told for name in names), len(rows) - len(bad))
-        why = tuple(reasons[place] for place in bad)
-        return Check(bad, list(identities), True, why, tuple(notes))
-
-
-def _why(error: Exception) -> str:
-    """Why a file cannot be used, in words."""
-    if isinstance(error, OSError):
-        return error.strerror or "cannot be read"
-    return str(error)
+        return Check(list(identities), True, bad, tuple(notes))
 
 
 @dataclass(eq=False)
@@ -397,11 +385,8 @@ class Shelf:
 def in_threads(work: Callable[[int], Any], places: Iterable[int]) -> list[Any]:
     """`work` for each place, in order of the places; decoding leaves Python's lock, so threads
     help."""
-    places = list(places)
-    if len(places) < 8 or THREADS == 1:
-        return [work(place) for place in places]
     with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(work, places, chunksize=8))
+        return list(pool.map(work, places))
 
 
 def listed(names: Sequence[str]) -> str:

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 
 import engine.data.prompts
-from engine.core.errors import Fault, RequestError, refusal, unknown
+from engine.core.errors import Fault, RequestError, refusal, refuse, unknown
 from engine.core.types import PromptSet, digest_of, key_of
 from engine.data.sources import Reader, reader_of
+from engine.data.tables import USUAL, csv_table, need_columns
 
 COLUMNS = ("prompt_id", "axis", "subgroup", "text", "template", "descriptor")
 FRAME_MARK = " × "
@@ -29,6 +30,8 @@ MIN_FRAMES = 20
 whole."""
 VALIDATION_SHARE = 0.2
 """Of the prompts of a subgroup, as published."""
+SEED = 0
+"""Of what is sampled and split: the same prompts in every audit."""
 RESERVE = "spare"
 """How the names of splits begin that hold further validation prompts."""
 
@@ -53,14 +56,14 @@ class PromptReader(Reader):
     registered."""
 
     @abstractmethod
-    def read(self, path: Path, axes: Sequence[str], seed: int, max_prompts: int | None) -> Reading:
+    def read(self, axes: Sequence[str], max_prompts: int | None) -> Reading:
         """Prompts of the named axes (none named: all), perhaps of more. RequestError where a file
-        cannot be read. Readers of huge sources draw at most `max_prompts` per axis with `seed`;
+        cannot be read. Readers of huge sources draw at most `max_prompts` per axis;
         the others leave that to the caller."""
 
-    def axes(self, path: Path) -> tuple[str, ...]:
+    def axes(self) -> tuple[str, ...]:
         """The axes it has, sorted. RequestError where they cannot be read."""
-        found = self.read(path, (), 0, 1)
+        found = self.read((), 1)
         if found.faults:
             raise RequestError(found.faults)
         return found.axes
@@ -68,24 +71,24 @@ class PromptReader(Reader):
 
 def known_axes(path: str | Path) -> tuple[str, ...]:
     """Axes that the prompts at `path` have, sorted. Raises RequestError for an unknown format."""
-    reader, found = _reader_of(path)
-    return reader.axes(found)
+    return _reader_of(path).axes()
 
 
 def load_prompts(
-    path: str | Path, axes: Sequence[str], *, seed: int = 0, max_prompts: int | None = None
+    path: str | Path, axes: Sequence[str], *, max_prompts: int | None = None
 ) -> PromptSet:
     """Read the prompts of the named axes (none named: all) in any layout that has a reader.
 
-    max_prompts: at most this many per axis, drawn with `seed` and equal per subgroup as far as
+    max_prompts: at most this many per axis, equal per subgroup as far as
     there are enough, never fewer than two per subgroup. Raises RequestError listing all faults.
     """
     if max_prompts is not None and max_prompts < 1:
         raise refusal(
             "max_prompts", f"{max_prompts} is not a number of prompts.", "Give 1 or more."
         )
-    reader, path = _reader_of(path)
-    found = reader.read(path, tuple(dict.fromkeys(axes)), seed, max_prompts)
+    reader = _reader_of(path)
+    path = reader.path
+    found = reader.read(tuple(dict.fromkeys(axes)), max_prompts)
     wanted = tuple(dict.fromkeys(axes)) or found.axes
     table = found.table.reindex(
         columns=[*COLUMNS[1:], *(["split"] if "split" in found.table else [])], fill_value=""
@@ -101,10 +104,9 @@ def load_prompts(
         *_subgroup_faults(path.name, table, wanted),
         *_split_faults(path.name, table, wanted),
     ]
-    if faults:
-        raise RequestError(faults)
+    refuse(faults)
     table, notes = _finished(table[table["axis"].isin(wanted)])
-    table = sample(table, seed, max_prompts)
+    table = sample(table, max_prompts)
     if max_prompts is not None:
         notes += _sampling_notes(table, max_prompts)
     digest = digest_of(table.to_dict("split", index=False)["data"])
@@ -120,8 +122,7 @@ def load_prompts(
     )
 
 
-def _reader_of(path: str | Path) -> tuple[PromptReader, Path]:
-    """The reader that knows the layout, and the path."""
+def _reader_of(path: str | Path) -> PromptReader:
     return reader_of(str(path), engine.data.prompts, PromptReader, "prompts", "prompts")
 
 
@@ -216,7 +217,7 @@ def quota(max_prompts: int, n_subgroups: int) -> int:
     return max(MIN_PER_SUBGROUP, max_prompts // max(1, n_subgroups))
 
 
-def sample(table: pd.DataFrame, seed: int, max_prompts: int | None) -> pd.DataFrame:
+def sample(table: pd.DataFrame, max_prompts: int | None) -> pd.DataFrame:
     """At most `max_prompts` per axis, the same number per subgroup where there are enough; columns
     as COLUMNS.
 
@@ -229,8 +230,7 @@ def sample(table: pd.DataFrame, seed: int, max_prompts: int | None) -> pd.DataFr
     if "split" in table:
         parts = [rows.drop(columns="split") for _, rows in table.groupby("split", sort=True)]
         chosen = [
-            sample(rows, seed, max(1, round(max_prompts * len(rows) / len(table))))
-            for rows in parts
+            sample(rows, max(1, round(max_prompts * len(rows) / len(table)))) for rows in parts
         ]
         return table[table["prompt_id"].isin(pd.concat(chosen)["prompt_id"])].reset_index(drop=True)
     keep = []
@@ -240,15 +240,15 @@ def sample(table: pd.DataFrame, seed: int, max_prompts: int | None) -> pd.DataFr
             continue
         share = quota(max_prompts, rows["subgroup"].nunique())
         keep.extend(
-            _first(part, share, seed, str(axis)) for _, part in rows.groupby("subgroup", sort=True)
+            _first(part, share, str(axis)) for _, part in rows.groupby("subgroup", sort=True)
         )
     return pd.concat(keep).sort_values(["axis", "subgroup", "prompt_id"], ignore_index=True)
 
 
-def _first(rows: pd.DataFrame, share: int, seed: int, axis: str) -> pd.DataFrame:
+def _first(rows: pd.DataFrame, share: int, axis: str) -> pd.DataFrame:
     """The first `share` prompts of one subgroup, going round the templates; columns as COLUMNS."""
-    own = rows["prompt_id"].map(lambda name: key_of("sample", seed, name))
-    frames = {frame: key_of("frame", seed, axis, frame) for frame in rows["template"].unique()}
+    own = rows["prompt_id"].map(lambda name: key_of("sample", SEED, name))
+    frames = {frame: key_of("frame", SEED, axis, frame) for frame in rows["template"].unique()}
     keyed = rows.assign(_own=own, _frame=rows["template"].map(frames))
     keyed["_round"] = keyed.groupby("template")["_own"].rank(method="first")
     return keyed.sort_values(["_round", "_frame", "_own"]).head(share)[list(rows.columns)]
@@ -271,8 +271,8 @@ def _sampling_notes(table: pd.DataFrame, max_prompts: int) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def split_prompts(prompts: PromptSet, seed: int) -> PromptSet:
-    """Add a column `split`, "validation" or "test", drawn per axis and subgroup with `seed`; a
+def split_prompts(prompts: PromptSet) -> PromptSet:
+    """Add a column `split`, "validation" or "test", drawn per axis and subgroup; a
     source's own is kept.
 
     Every subgroup gets at least one prompt in each. Where an axis has at least MIN_FRAMES
@@ -285,10 +285,10 @@ def split_prompts(prompts: PromptSet, seed: int) -> PromptSet:
     for axis, rows in table.groupby("axis", sort=True):
         whole = rows["template"].nunique() >= MIN_FRAMES
         frames = {
-            frame: key_of("split", seed, axis, frame) if whole else 0
+            frame: key_of("split", SEED, axis, frame) if whole else 0
             for frame in rows["template"].unique()
         }
-        own = rows["prompt_id"].map(lambda name: key_of("split", seed, name))
+        own = rows["prompt_id"].map(lambda name: key_of("split", SEED, name))
         ordered = rows.assign(_frame=rows["template"].map(frames), _own=own).sort_values(
             ["_frame", "_own"]
         )
@@ -335,3 +335,32 @@ def _rounds(left: pd.DataFrame, asked: pd.DataFrame) -> pd.DataFrame:
     place = ordered.groupby("subgroup").cumcount()
     rounds = (place // int(wanted.min()) + 1).map(lambda number: f"{RESERVE} {number}")
     return ordered.assign(split=rounds)[(place < each).to_numpy()].drop(columns="_order")
+
+
+REQUIRED = ("prompt", "axis", "subgroup")
+OPTIONAL = ("template", "descriptor")
+
+
+class PromptCsv(PromptReader):
+    """Any file ending as tables do, also a missing one: the error is then about the file, not about
+    its format. Axes and subgroups have one spelling each; prompts keep the blanks around them."""
+
+    name = "a CSV file with the columns prompt, axis, subgroup (and template, descriptor)"
+
+    def recognises(self) -> bool:
+        return self.path.suffix.lower() in USUAL and not self.path.is_dir()
+
+    def read(self, axes: Sequence[str], max_prompts: int | None) -> Reading:
+        csv = csv_table(self.path, REQUIRED + OPTIONAL, whole="prompt")
+        need_columns(self.path, csv.cells, REQUIRED)
+        there = [name for name in REQUIRED + OPTIONAL if name in csv.cells.columns]
+        notes = csv.notes
+        if unread := [name[:40] for name in csv.cells.columns if name not in there]:
+            notes += (f"Columns that are not read: {', '.join(unread[:12])}.",)
+        table = csv.cells[there].rename(columns={"prompt": "text"})
+        for name in ("axis", "subgroup"):
+            table[name], said = csv.spelled(name)
+            notes += said
+        if none := int((table["axis"] == "").sum()):
+            notes += (f"{none} prompts name no axis and are left out.",)
+        return Reading(table, tuple(sorted(set(table["axis"]) - {""})), notes)

@@ -4,60 +4,63 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from engine.core.errors import Fault, RequestError, each, refusal, unknown
+from engine.core.errors import Fault, RequestError, chosen, each, refusal
 from engine.core.types import Values
 from engine.data.sources import CLASS
 from engine.data.tables import RowFaults, tab_rows
 from engine.data.texts.load import LENGTH, Listing, TextInfo, TextReader, Wanted
 
 ENTAILMENT = ("not_entailment", "entailment")
-KIND = "GLUE"
 REGRESSION = "stsb"
 
 
 @dataclass(frozen=True)
 class GlueTask:
-    """One task. `texts`, `hub_texts`: columns of the first and, for pairs, the second text.
+    """One task. `texts`, `hub_texts`: columns of the first and, for pairs, the second text; on the
+    hub the same where none are said.
 
-    `classes`: in the order of their labels here. `labels`: what the TSV writes -> class.
-    `hub_classes`: in order of the hub's integers (the hub's RTE and QNLI have entailment first).
-    `header`: columns of a TSV that does not name them. `broken`: damaged rows the published TSVs
-    themselves have; so many are left out and counted. `n`: texts on the hub.
+    `classes`: in the order of their labels here. `is_numbered`: whether the TSV writes these labels
+    and not the classes' names. `hub_classes`: in order of the hub's integers (the hub's RTE and
+    QNLI have entailment first). `header`: columns of a TSV that does not name them. `broken`:
+    damaged rows the published TSVs themselves have; so many are left out and counted.
     """
 
     name: str
-    texts: tuple[str, ...]
     label: str
+    texts: tuple[str, ...]
     classes: tuple[str, ...]
-    labels: Mapping[str, str]
-    hub_texts: tuple[str, ...]
-    hub_classes: tuple[str, ...]
-    n: int
+    is_numbered: bool = True
+    hub_texts: tuple[str, ...] = ()
+    hub_classes: tuple[str, ...] = ()
     metric: str = "accuracy"
     group: str = ""
     header: tuple[str, ...] = ()
     dev: str = "dev"
     hub_dev: str = "validation"
     broken: int = 0
-    key: str = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "key", key_of_name(self.name))
+    @property
+    def on_hub(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Columns of its texts, and its classes, as the hub has them."""
+        return self.hub_texts or self.texts, self.hub_classes or self.classes
 
-    def info(self, n: int, groups: tuple[str, ...], note: str) -> TextInfo:
+    @property
+    def labels(self) -> dict[str, str]:
+        """What the TSV writes -> class."""
+        return {str(at) if self.is_numbered else one: one for at, one in enumerate(self.classes)}
+
+    def info(self, groups: tuple[str, ...], note: str) -> TextInfo:
         """What the form must know: columns are fixed; `groups` are those its source has beside
         length and class."""
         axes = (*groups, LENGTH, CLASS)
-        return TextInfo(
-            self.name, KIND, (), ("label",), axes, "label", "text", axes[:1], self.metric, n, note
-        )
+        return TextInfo(self.name, axes, axes[:1], note=note)
 
 
 def hub_order(name: str, classes: Sequence[str]) -> str:
@@ -67,7 +70,7 @@ def hub_order(name: str, classes: Sequence[str]) -> str:
     if task is None or set(classes) != set(task.classes):
         return ""
     return (
-        f"The hub numbers them {','.join(task.hub_classes)}; so do models that were fine-tuned on"
+        f"The hub numbers them {','.join(task.on_hub[1])}; so do models that were fine-tuned on"
         f" its {task.name}."
     )
 
@@ -82,9 +85,7 @@ def task_of(name: str) -> GlueTask:
         )
         fix = "Give it as a CSV whose labels you put into classes, such as similar and different."
         raise refusal(f"data {name}", what, fix)
-    if key not in GLUE_TASKS:
-        raise RequestError(unknown("data, GLUE task", name[:80], GLUE_TASKS))
-    return GLUE_TASKS[key]
+    return chosen("data, GLUE task", key, GLUE_TASKS)
 
 
 def key_of_name(name: str) -> str:
@@ -92,93 +93,51 @@ def key_of_name(name: str) -> str:
     return name.casefold().replace("-", "")
 
 
-def _numbered(classes: tuple[str, ...]) -> dict[str, str]:
-    return {str(place): name for place, name in enumerate(classes)}
-
-
-def _itself(classes: tuple[str, ...]) -> dict[str, str]:
-    return {name: name for name in classes}
-
-
-_ACCEPTABLE = ("unacceptable", "acceptable")
-_SENTIMENT = ("negative", "positive")
-_EQUIVALENT = ("not_equivalent", "equivalent")
-_DUPLICATE = ("not_duplicate", "duplicate")
-_INFERENCE = ("contradiction", "entailment", "neutral")
 _PAIR = ("sentence1", "sentence2")
-
-_ALL = (
+_QUESTIONS = ("question1", "question2")
+_TASKS = (
     GlueTask(
         "CoLA",
-        ("sentence",),
         "label",
-        _ACCEPTABLE,
-        _numbered(_ACCEPTABLE),
         ("sentence",),
-        _ACCEPTABLE,
-        9594,
+        ("unacceptable", "acceptable"),
         metric="matthews",
         group="source",
         header=("source", "label", "star", "sentence"),
     ),
-    GlueTask(
-        "SST-2",
-        ("sentence",),
-        "label",
-        _SENTIMENT,
-        _numbered(_SENTIMENT),
-        ("sentence",),
-        _SENTIMENT,
-        68221,
-    ),
+    GlueTask("SST-2", "label", ("sentence",), ("negative", "positive")),
     GlueTask(
         "MRPC",
-        ("#1 String", "#2 String"),
         "Quality",
-        _EQUIVALENT,
-        _numbered(_EQUIVALENT),
-        _PAIR,
-        _EQUIVALENT,
-        4076,
+        ("#1 String", "#2 String"),
+        ("not_equivalent", "equivalent"),
+        hub_texts=_PAIR,
     ),
-    GlueTask(
-        "QQP",
-        ("question1", "question2"),
-        "is_duplicate",
-        _DUPLICATE,
-        _numbered(_DUPLICATE),
-        ("question1", "question2"),
-        _DUPLICATE,
-        404276,
-        broken=50,
-    ),
+    GlueTask("QQP", "is_duplicate", _QUESTIONS, ("not_duplicate", "duplicate"), broken=50),
     GlueTask(
         "QNLI",
-        ("question", "sentence"),
         "label",
-        ENTAILMENT,
-        _itself(ENTAILMENT),
         ("question", "sentence"),
-        ENTAILMENT[::-1],
-        110206,
+        ENTAILMENT,
+        is_numbered=False,
+        hub_classes=ENTAILMENT[::-1],
     ),
     GlueTask(
         "MNLI",
-        _PAIR,
         "gold_label",
-        _INFERENCE,
-        _itself(_INFERENCE),
-        ("premise", "hypothesis"),
-        ("entailment", "neutral", "contradiction"),
-        402517,
+        _PAIR,
+        ("contradiction", "entailment", "neutral"),
+        is_numbered=False,
+        hub_texts=("premise", "hypothesis"),
+        hub_classes=("entailment", "neutral", "contradiction"),
         group="genre",
         dev="dev_matched",
         hub_dev="validation_matched",
     ),
-    GlueTask("RTE", _PAIR, "label", ENTAILMENT, _itself(ENTAILMENT), _PAIR, ENTAILMENT[::-1], 2767),
-    GlueTask("WNLI", _PAIR, "label", ENTAILMENT, _numbered(ENTAILMENT), _PAIR, ENTAILMENT, 706),
+    GlueTask("RTE", "label", _PAIR, ENTAILMENT, is_numbered=False, hub_classes=ENTAILMENT[::-1]),
+    GlueTask("WNLI", "label", _PAIR, ENTAILMENT),
 )
-GLUE_TASKS = {task.key: task for task in _ALL}
+GLUE_TASKS = {key_of_name(task.name): task for task in _TASKS}
 """By name in small letters without the hyphen."""
 DEV_IS_TEST = (
     "GLUE's development texts are the test split here: the labels of its own test texts are not"
@@ -186,44 +145,66 @@ DEV_IS_TEST = (
 )
 
 
-def _sound(
-    rows: Sequence[Values], faults: RowFaults, task: GlueTask
-) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """The rows of one file as a table, and a note on damaged ones that were left out.
+Part = tuple[pd.DataFrame, tuple[str, ...]]
+"""Columns text, perhaps text_b, label (a class) and groups of one file; and notes."""
+
+
+def _part(
+    task: GlueTask,
+    faults: RowFaults,
+    rows: Iterable[tuple[int, Values]],
+    texts: Sequence[str],
+    label: str,
+    labels: Mapping[Any, str],
+    groups: Sequence[str] = (),
+    fix: str = "",
+) -> Part:
+    """One file. `texts`, `label`, `groups`: its columns; `labels`: what is written -> class; `fix`:
+    what to do about any row, where rows cannot be mended.
 
     RequestError with all faults where more rows are damaged than in the published task.
     """
-    if faults.n > task.broken:
+    found = []
+    for number, cells in rows:
+        if blank := [name for name in texts if not cells[name]]:
+            what = f"{' and '.join(blank)}: the text is empty."
+            faults.add(number, what, fix or "Fill it, or leave the row out.")
+        elif cells[label] not in labels:
+            what = f"{label} is {str(cells[label])[:40]!r}, not a label of {task.name}."
+            faults.add(number, what, fix or f"Known: {', '.join(labels)}.")
+        else:
+            own = zip(("text", "text_b"), (cells[name] for name in texts), strict=False)
+            row = {group: cells[group] for group in groups} | dict(own)
+            found.append({**row, "label": labels[cells[label]]})
+    if len(faults) > task.broken:
         raise RequestError(faults.all())
-    if not rows:
+    if not found:
         raise refusal(faults.file, "The table has no rows.", "Fetch the file again.")
-    what = f"{faults.n} damaged rows of {Path(faults.file).name} were left out;"
+    what = f"{len(faults)} damaged rows of {Path(faults.file).name} were left out;"
     note = f"{what} the published file has some too."
-    return pd.DataFrame(rows), (note,) if faults.n else ()
+    return pd.DataFrame(found), (note,) if faults else ()
 
 
 class _Glue(TextReader):
     """A GLUE task with its development texts as test split."""
 
     @abstractmethod
-    def task(self, source: str, path: Path) -> GlueTask:
+    def task(self) -> GlueTask:
         """The task that is meant. RequestError where there is no such task."""
 
     @abstractmethod
-    def files(self, task: GlueTask, path: Path) -> dict[str, Path]:
+    def files(self, task: GlueTask) -> dict[str, Path]:
         """The file of each split. RequestError naming all that are absent."""
 
     @abstractmethod
-    def table(
-        self, task: GlueTask, file: Path, groups: Sequence[str]
-    ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-        """Columns text, perhaps text_b, label (a class) and `groups` of one file; and notes."""
+    def part(self, task: GlueTask, file: Path, groups: Sequence[str]) -> Part:
+        """What one file holds."""
 
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        task = self.task(source, path)
+    def read(self, wanted: Wanted) -> Listing:
+        task = self.task()
         groups = [group for group in wanted.groups if group not in (LENGTH, CLASS)]
-        files = self.files(task, path)
-        found = each(lambda file: self.table(task, file, groups), files.values())
+        files = self.files(task)
+        found = each(lambda file: self.part(task, file, groups), files.values())
         parts = [table.assign(split=split) for (table, _), split in zip(found, files, strict=True)]
         table = pd.concat(parts, ignore_index=True)
         notes = dict.fromkeys([DEV_IS_TEST, *(note for _, said in found for note in said)])
@@ -243,52 +224,32 @@ class GlueTsv(_Glue):
         f" ({', '.join(task.name for task in GLUE_TASKS.values())})"
     )
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return path.is_dir() and key_of_name(path.resolve().name) in (*GLUE_TASKS, REGRESSION)
+    def recognises(self) -> bool:
+        return self.path.is_dir() and key_of_name(self.path.resolve().name) in (
+            *GLUE_TASKS,
+            REGRESSION,
+        )
 
-    def look(self, source: str, path: Path) -> TextInfo:
-        task = self.task(source, path)
-        n = sum(_lines(file) - (not task.header) for file in self.files(task, path).values())
-        return task.info(n, (task.group,) if task.group else (), DEV_IS_TEST)
+    def look(self) -> TextInfo:
+        task = self.task()
+        self.files(task)
+        return task.info((task.group,) if task.group else (), DEV_IS_TEST)
 
-    def task(self, source: str, path: Path) -> GlueTask:
-        return task_of(path.resolve().name)
+    def task(self) -> GlueTask:
+        return task_of(self.path.resolve().name)
 
-    def files(self, task: GlueTask, path: Path) -> dict[str, Path]:
-        files = {"train": path / "train.tsv", "test": path / f"{task.dev}.tsv"}
+    def files(self, task: GlueTask) -> dict[str, Path]:
+        files = {"train": self.path / "train.tsv", "test": self.path / f"{task.dev}.tsv"}
         fix = f"{task.name} needs {' and '.join(file.name for file in files.values())}."
         absent = [file for file in files.values() if not file.is_file()]
         if absent:
             raise RequestError([Fault(str(file), "There is no such file.", fix) for file in absent])
         return files
 
-    def table(
-        self, task: GlueTask, file: Path, groups: Sequence[str]
-    ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-        texts = dict(zip(("text", "text_b"), task.texts, strict=False))
-        columns = texts | {"label": task.label} | {group: group for group in groups}
-        faults, rows = RowFaults(file.name), []
-        for number, cells in tab_rows(file, list(columns.values()), faults, AGAIN, task.header):
-            label = cells[task.label]
-            if blank := [name for name in task.texts if not cells[name]]:
-                what = f"{' and '.join(blank)}: the text is empty."
-                faults.add(number, what, "Fill it, or leave the row out.")
-            elif label not in task.labels:
-                what = f"{task.label} is {label[:40]!r}, not a label of {task.name}."
-                faults.add(number, what, f"Known: {', '.join(task.labels)}.")
-            else:
-                row = {ours: cells[theirs] for ours, theirs in columns.items()}
-                rows.append({**row, "label": task.labels[label]})
-        return _sound(rows, faults, task)
-
-
-def _lines(file: Path) -> int:
-    """Lines of a file, the last one with or without its line feed."""
-    count, last = 0, b"\n"
-    with file.open("rb") as open_file:
-        while block := open_file.read(2**20):
-            count, last = count + block.count(b"\n"), block[-1:]
-    return count + (last != b"\n")
+    def part(self, task: GlueTask, file: Path, groups: Sequence[str]) -> Part:
+        faults, columns = RowFaults(file.name), [*task.texts, task.label, *groups]
+        rows = tab_rows(file, columns, faults, AGAIN, task.header)
+        return _part(task, faults, rows, task.texts, task.label, task.labels, groups)
 
 
 REPOSITORY = "nyu-mll/glue"
@@ -301,37 +262,26 @@ class GlueHub(_Glue):
 
     name = f"a GLUE task from the hub, such as {PREFIX}rte"
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return source.strip().casefold().startswith(PREFIX)
+    def recognises(self) -> bool:
+        return self.source.casefold().startswith(PREFIX)
 
-    def look(self, source: str, path: Path) -> TextInfo:
-        task = self.task(source, path)
+    def look(self) -> TextInfo:
+        task = self.task()
         note = f"{DEV_IS_TEST} Downloaded from the hub ({REPOSITORY}) on first use."
-        return task.info(task.n, (), note)
+        return task.info((), note)
 
-    def task(self, source: str, path: Path) -> GlueTask:
-        return task_of(source.strip()[len(PREFIX) :])
+    def task(self) -> GlueTask:
+        return task_of(self.source[len(PREFIX) :])
 
-    def files(self, task: GlueTask, path: Path) -> dict[str, Path]:
+    def files(self, task: GlueTask) -> dict[str, Path]:
         return {"train": _fetched(task, "train"), "test": _fetched(task, task.hub_dev)}
 
-    def table(
-        self, task: GlueTask, file: Path, groups: Sequence[str]
-    ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-        name = f"{task.key}/{file.name}"
-        raw, faults, rows = _columns_of(file, name, task), RowFaults(name), []
-        for number, (label, *given) in enumerate(zip(*raw.values(), strict=True), start=1):
-            texts = [str(text or "").strip() for text in given]
-            if label not in range(len(task.hub_classes)):
-                what = f"label is {str(label)[:40]!r}, not a label of {task.name}."
-                faults.add(number, what, "Give the task as a folder of TSV files.")
-            elif not all(texts):
-                what = f"A text is empty ({', '.join(task.hub_texts)})."
-                faults.add(number, what, "Delete the file and try again.")
-            else:
-                row = {"label": task.hub_classes[label]}
-                rows.append(row | dict(zip(("text", "text_b"), texts, strict=False)))
-        table, notes = _sound(rows, faults, task)
+    def part(self, task: GlueTask, file: Path, groups: Sequence[str]) -> Part:
+        name, (texts, classes) = f"{key_of_name(task.name)}/{file.name}", task.on_hub
+        rows = enumerate(_rows_of(file, name, texts, classes), start=1)
+        fix = f"Delete {file} and try again, or give the task as a folder of TSV files."
+        labels = dict(enumerate(classes))
+        table, notes = _part(task, RowFaults(name), rows, texts, "label", labels, fix=fix)
         return table, (f"From the hub: {REPOSITORY}.", *notes)
 
 
@@ -340,7 +290,7 @@ def _fetched(task: GlueTask, split: str) -> Path:
     there is neither."""
     from huggingface_hub import hf_hub_download
 
-    name = f"{task.key}/{split}-00000-of-00001.parquet"
+    name = f"{key_of_name(task.name)}/{split}-00000-of-00001.parquet"
     try:
         return Path(hf_hub_download(REPOSITORY, name, repo_type="dataset", local_files_only=True))
     except OSError:
@@ -353,34 +303,35 @@ def _fetched(task: GlueTask, split: str) -> Path:
             f" ({type(error).__name__})."
         )
         fix = f"Check the network, or give a folder {task.name} with train.tsv and {task.dev}.tsv."
-        raise refusal(f"data {PREFIX}{task.key}", what, fix) from error
+        raise refusal(f"data {PREFIX}{key_of_name(task.name)}", what, fix) from error
 
 
-def _columns_of(file: Path, name: str, task: GlueTask) -> dict[str, list[Any]]:
-    """Labels (integers) and texts of one file of the hub, by column. RequestError where it is not
+def _rows_of(
+    file: Path, name: str, texts: Sequence[str], classes: tuple[str, ...]
+) -> Iterator[Values]:
+    """Labels (integers) and stripped texts of one file of the hub. RequestError where it is not
     this task's, or damaged."""
     import pyarrow
     import pyarrow.parquet
 
-    columns = ["label", *task.hub_texts]
+    columns, again = ["label", *texts], f"Delete {file}, so that it is downloaded again."
     try:
         schema = pyarrow.parquet.read_schema(file)
         if absent := [column for column in columns if column not in schema.names]:
             what = f"Columns missing: {', '.join(absent)}."
             raise refusal(name, what, f"Found: {', '.join(schema.names[:40])}.")
         if not pyarrow.types.is_integer(schema.field("label").type):
-            fix = f"Delete {file} and try again."
-            raise refusal(name, "Its labels are not whole numbers.", fix)
-        raw = pyarrow.parquet.read_table(file, columns=columns).to_pydict()
+            raise refusal(name, "Its labels are not whole numbers.", again)
+        rows = pyarrow.parquet.read_table(file, columns=columns).to_pylist()
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         what = f"It is not a parquet file, or is damaged ({type(error).__name__})."
-        fix = f"Delete {file}, so that it is downloaded again."
-        raise refusal(name, what, fix) from error
+        raise refusal(name, what, again) from error
     names = _class_names(schema.metadata or {})
-    if names not in ((), task.hub_classes):
-        what = f"Its classes are {', '.join(names)[:200]}; expected {', '.join(task.hub_classes)}."
+    if names not in ((), classes):
+        what = f"Its classes are {', '.join(names)[:200]}; expected {', '.join(classes)}."
         raise refusal(name, what, "Give the task as a folder of TSV files.")
-    return {column: raw[column] for column in columns}
+    for row in rows:
+        yield row | {text: str(row[text] or "").strip() for text in texts}
 
 
 def _class_names(metadata: Mapping[bytes, bytes]) -> tuple[str, ...]:

@@ -14,12 +14,13 @@ import numpy as np
 import pandas as pd
 
 import engine.data.texts
-from engine.core.errors import Fault, RequestError, refusal, unknown
+from engine.core.errors import Fault, refusal, refuse, unknown
 from engine.core.types import Corpus, digest_of
 from engine.data.sources import (
     CLASS,
     MAX_GROUPS,
     SPLITS,
+    Info,
     Reader,
     deal,
     explained,
@@ -69,8 +70,7 @@ class TextSet:
 def look_texts(source: str) -> TextInfo:
     """What a form must know of a source. Quick. Raises RequestError where nothing can read it."""
     with explained(source):
-        reader, path = reader_of(source, engine.data.texts, TextReader, "texts")
-        return reader.look(source, path)
+        return reader_of(source, engine.data.texts, TextReader, "texts").look()
 
 
 def load_texts(source: str, ask: TextAsk | None = None) -> TextSet:
@@ -83,10 +83,10 @@ def load_texts(source: str, ask: TextAsk | None = None) -> TextSet:
     """
     ask = ask or TextAsk()
     with explained(source):
-        reader, path = reader_of(source, engine.data.texts, TextReader, "texts")
-        info = reader.look(source, path)
+        reader = reader_of(source, engine.data.texts, TextReader, "texts")
+        info = reader.look()
         wanted = _checked(ask, info)
-        return _Loading(reader.read(source, path, wanted), info, wanted, ask).result()
+        return _Loading(reader.read(wanted), info, wanted, ask).result()
 
 
 def _checked(ask: TextAsk, info: TextInfo) -> Wanted:
@@ -109,8 +109,7 @@ def _checked(ask: TextAsk, info: TextInfo) -> Wanted:
     if ask.max_texts is not None and ask.max_texts < 1:
         what = f"{ask.max_texts} is not a number of texts."
         faults.append(Fault("max_texts", what, "Give 1 or more."))
-    if faults:
-        raise RequestError(faults)
+    refuse(faults)
     return Wanted(text, text_b, target, tuple(groups))
 
 
@@ -171,8 +170,7 @@ class _Loading:
         classes = self.listing.classes or in_order(self.table["label"])
         faults = self._class_faults(classes)
         faults += self._grouped()
-        if faults:
-            raise RequestError(faults)
+        refuse(faults)
         self.table["label"] = labels_of(self.table["label"], classes)
         self._note_repeats()
         table = self._ordered()
@@ -280,7 +278,6 @@ class _Loading:
 
 LENGTH = "length"
 """A group column every source has: short and long texts."""
-METRICS = ("accuracy", "matthews")
 COLUMNS = ("text_id", "text", "text_b", "label", "split")
 """Columns of every set of texts; no group can have one of these names."""
 
@@ -304,25 +301,12 @@ class TextAsk:
 
 
 @dataclass(frozen=True)
-class TextInfo:
-    """What a form must know of a source before anything is loaded.
+class TextInfo(Info):
+    """`columns`: those a person may choose text, second text and target from; () where they are
+    fixed."""
 
-    `columns`: those a person may choose text, second text and target from; () where they are fixed.
-    `groups`: possible axes, single ones, the last is the class itself. `metric`: one of METRICS.
-    `n`: texts, all splits. `note`: a sentence for the form, such as that the texts are made up.
-    """
-
-    name: str
-    kind: str
-    columns: tuple[str, ...]
-    targets: tuple[str, ...]
-    groups: tuple[str, ...]
-    default_target: str
-    default_text: str
-    default_groups: tuple[str, ...]
-    metric: str
-    n: int
-    note: str = ""
+    columns: tuple[str, ...] = ()
+    default_text: str = "text"
 
 
 @dataclass(frozen=True)
@@ -357,11 +341,11 @@ class TextReader(Reader):
     """One source of labelled texts."""
 
     @abstractmethod
-    def look(self, source: str, path: Path) -> TextInfo:
+    def look(self) -> TextInfo:
         """Quick. Raises RequestError where the layout is broken."""
 
     @abstractmethod
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
+    def read(self, wanted: Wanted) -> Listing:
         """All texts. Raises RequestError listing all faults."""
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from engine.audit.session import check_name
-from engine.core.errors import RequestError, refusal
+from engine.core.errors import RequestError, refusal, refuse
 from engine.core.types import digest_of, rng
 from engine.data.tables import RowFaults, csv_table, need_columns
 from engine.report.charts.lookup import remembered
@@ -182,10 +182,9 @@ def read_labels(run: Run, path: Path) -> dict[str, dict[str, str]]:
         if label is None:
             faults.add(row, f"{said!r} is no label.", "Use h, n or u, or leave the cell empty.")
         found.setdefault(name, {})[text] = label or ""
-    if not faults.n and not any(any(one.values()) for one in found.values()):
+    if not faults and not any(any(one.values()) for one in found.values()):
         raise refusal(path.name, "holds no label.", "Fill the column label with h, n or u.")
-    if faults.n:
-        raise RequestError(faults.all())
+    refuse(faults.all())
     return found
 
 

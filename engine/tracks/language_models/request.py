@@ -820,7 +820,7 @@ def _prompts(request: AuditRequest) -> PromptSet:
     """The prompts asked for, split, and where fewer were asked for than there are, up to as many
     more to spare."""
     path, most = data_of(request)[0], request.max_prompts
-    asked = split_prompts(load_prompts(path, request.axes, max_prompts=most), seed=0)
+    asked = split_prompts(load_prompts(path, request.axes, max_prompts=most))
     if most is None:
         return asked
     more = load_prompts(path, request.axes, max_prompts=2 * most)

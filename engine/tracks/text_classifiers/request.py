@@ -26,12 +26,11 @@ from engine.audit.fields import (
     checked,
     is_number,
     part,
-    setting_faults,
 )
 from engine.audit.request import MORE, Plan, Request, spelled, versions_of
 from engine.classifiers.layout import TEXTS, Outputs, columns_of, in_order_of, split_faults
 from engine.core.errors import Fault, RequestError, unknown
-from engine.core.types import exact_count
+from engine.core.types import exact_count, setting_faults
 from engine.core.words import axis_name
 from engine.data.tables import axes_of
 from engine.data.texts.glue import GLUE_TASKS, hub_order

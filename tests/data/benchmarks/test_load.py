@@ -203,7 +203,7 @@ def test_every_faulty_row_of_crows_pairs_is_named_at_once(crows):
     path = crows(("a", "b", "age"), columns=("", "sent_more", "sent_less", "bias_type"))
     assert "Columns missing: stereo_antistereo" in faults_of("crows_pairs", path)[0]
     told = faults_of("crows_pairs", crows(*[("a", "a", "stereo", "age")] * 30))
-    assert len(told) == 21 and "10 more rows have faults" in told[-1]
+    assert len(told) == 21 and "10 more faults in its rows" in told[-1]
 
 
 def test_rows_of_bbq_that_are_no_json_or_lack_a_field_are_named(bbq):

@@ -221,7 +221,7 @@ def test_hidden_files_are_no_pictures_and_others_that_are_none_are_counted(tmp_p
     (home / "test" / "cat" / "._0.png").write_bytes(b"\0\5\x16\7")
     (home / "test" / "cat" / "Thumbs.db").write_bytes(b"x")
     images = load(home)
-    assert look_images(str(home)).n == len(images.table) == 40 and images.digest == plain.digest
+    assert len(images.table) == 40 and images.digest == plain.digest
     assert "left out" not in notes_of(images)
     for name in ("a.heic", "b.HEIC", "c.avif"):
         (home / "train" / "cat" / name).write_bytes(b"x")

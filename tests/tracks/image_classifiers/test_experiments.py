@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from engine.audit.experiments import ExperimentAsk
-from engine.audit.fields import setting_faults
+from engine.core.types import setting_faults
 from engine.tracks.image_classifiers.experiments.paper import PAPER
 from engine.tracks.image_classifiers.methods import filter_methods
 from engine.tracks.image_classifiers.request import ImageRequest

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.audit.fields import setting_faults
 from engine.core.discover import named
 from engine.core.errors import Fault, RequestError, unknown
-from engine.core.types import Setting, Values, rng
+from engine.core.types import Setting, Values, rng, setting_faults
 from engine.stats.clustered import TAILS
 
 if TYPE_CHECKING:  # these load torch; stating what to do must not

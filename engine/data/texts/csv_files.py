@@ -1,14 +1,14 @@
-"""Labelled texts in a CSV or TSV: columns text, label, perhaps text_b and split, every further
-column a group."""
+"""Labelled texts in CSV files: any, and the two tasks that this project wrote."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import json
 
 import pandas as pd
 
-from engine.core.errors import RequestError
-from engine.data.sources import CLASS, WORDS, left_out, usable
+from engine.core.errors import refuse
+from engine.core.files import ASSETS
+from engine.data.sources import CLASS, left_out, usable
 from engine.data.tables import USUAL, RowFaults, csv_table
 from engine.data.texts.load import COLUMNS, LENGTH, Listing, TextInfo, TextReader, Wanted
 
@@ -19,17 +19,18 @@ RESERVED = (*COLUMNS, LENGTH, CLASS)
 
 
 class TextCsv(TextReader):
-    """Read by its own dialect, each value of label and groups in one spelling. Any column may be
+    """Columns text, label, perhaps text_b and split, every further column a group. Read by its own
+    dialect, each value of label and groups in one spelling. Any column may be
     named as text, second text or target."""
 
     name = "a CSV or TSV file with the columns text, label (and text_b, split, groups)"
     general = True
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return path.suffix.lower() in USUAL and path.is_file()
+    def recognises(self) -> bool:
+        return self.path.suffix.lower() in USUAL and self.path.is_file()
 
-    def look(self, source: str, path: Path) -> TextInfo:
-        csv = csv_table(path, OWN)
+    def look(self) -> TextInfo:
+        csv = csv_table(self.path, OWN)
         table = csv.cells
         columns = tuple(name for name in table.columns if name != "split")
         spelled = {name: csv.spelled(name) for name in columns}
@@ -43,7 +44,6 @@ class TextCsv(TextReader):
         )
         own = [name for name in found if name not in (*RESERVED, target, text)]
         groups = (*own, LENGTH, CLASS)
-        targets = tuple(dict.fromkeys([*(["label"] if "label" in columns else []), *found]))
         taken = [
             name
             for name in columns
@@ -57,24 +57,19 @@ class TextCsv(TextReader):
         many = left_out({name: n for name, n in counts.items() if name not in (text, target)})
         said = [note for name in found if name != text for note in spelled[name][1]]
         note = " ".join(filter(None, (own_names, many, *csv.notes, *said)))
-        name, default = path.stem, tuple(own[:1])
         return TextInfo(
-            name,
-            "CSV",
-            columns,
-            targets,
+            self.path.stem,
             groups,
-            target,
-            text,
-            default,
-            "accuracy",
-            len(table),
-            note,
+            tuple(own[:1]),
+            default_target=target,
+            note=note,
+            columns=columns,
+            default_text=text,
         )
 
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        csv = csv_table(path, OWN)
-        raw, faults = csv.cells, RowFaults(path.name)
+    def read(self, wanted: Wanted) -> Listing:
+        csv = csv_table(self.path, OWN)
+        raw, faults = csv.cells, RowFaults(self.path.name)
         label, notes = csv.spelled(wanted.target)
         table = pd.DataFrame({"text": raw[wanted.text], "label": label})
         table["text_b"] = raw[wanted.text_b] if wanted.text_b else ""
@@ -88,21 +83,33 @@ class TextCsv(TextReader):
                 faults.add(
                     row + 1, f"{column}: the {what} is {said}.", "Fill it, or leave the row out."
                 )
-        table["split"] = _splits(raw, faults)
-        if faults.n:
-            raise RequestError(faults.all())
+        table["split"] = csv.splits(faults)
+        refuse(faults.all())
         more = csv.add_groups(table, wanted.groups, (LENGTH, CLASS))
-        return Listing(path.stem, table, notes=(*csv.notes, *notes, *more))
+        return Listing(self.path.stem, table, notes=(*csv.notes, *notes, *more))
 
 
-def _splits(raw: pd.DataFrame, faults: RowFaults) -> list[str]:
-    """Split of every row in the words of SPLITS, "" for all where the file (columns as read) names
-    none."""
-    if "split" not in raw.columns or (raw["split"] == "").all():
-        return [""] * len(raw)
-    given = [value.lower() for value in raw["split"]]
-    for row, value in enumerate(given, start=1):
-        if value not in WORDS:
-            known = ", ".join(sorted(WORDS))
-            faults.add(row, f"split is {value[:40]!r}, which is not known.", f"Known: {known}.")
-    return [WORDS.get(value, "") for value in given]
+FOLDER = ASSETS / "demo-data"
+TASKS = json.loads((FOLDER / "tasks.json").read_text(encoding="utf-8"))
+"""By name: classes in the order of their labels, group columns, and what was planted."""
+
+
+class EmbeddedTexts(TextReader):
+    """Remarks (kind or insulting) and topics (about what), as they lie in assets. Groups and places
+    are invented; `assets/build/remark_task.py` wrote them, the same on every machine."""
+
+    name = f"embedded: {', '.join(TASKS)}"
+
+    def recognises(self) -> bool:
+        return self.source in TASKS
+
+    def look(self) -> TextInfo:
+        task = TASKS[self.source]
+        axes = (*task["groups"], LENGTH, CLASS)
+        return TextInfo(self.source, axes, axes[:1], note=task["stand_in"])
+
+    def read(self, wanted: Wanted) -> Listing:
+        task = TASKS[self.source]
+        table = pd.read_csv(FOLDER / f"{self.source}.csv", dtype=str, keep_default_na=False)
+        table["text_b"] = ""
+        return Listing(self.source, table, tuple(task["classes"]), stand_in=task["stand_in"])

@@ -1,4 +1,4 @@
-"""Images with a CSV beside them: any, with the columns path and label, and Fitzpatrick17k's."""
+"""Pictures as files: a folder per class, any CSV with paths and labels, Fitzpatrick17k."""
 
 from __future__ import annotations
 
@@ -8,11 +8,127 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from engine.core.errors import RequestError, refusal
-from engine.data.images.load import CLASS, PHOTO_SIZES, ImageInfo, ImageReader, Listing, Wanted
-from engine.data.images.pixels import FilePixels, listed, visible
+from engine.core.errors import refusal, refuse
+from engine.data.images.arrays import CLASSES
+from engine.data.images.load import CLASS, ImageInfo, ImageReader, Listing, Wanted
+from engine.data.images.pixels import SUFFIXES, FilePixels, is_picture, listed, visible
 from engine.data.sources import WORDS, deal, left_out, usable
-from engine.data.tables import CsvTable, csv_table, in_order, need_columns, regression_faults
+from engine.data.tables import (
+    CsvTable,
+    RowFaults,
+    csv_table,
+    in_order,
+    need_columns,
+    one_spelling,
+    regression_faults,
+)
+
+LEFT_BEHIND = ("thumbs.db", "desktop.ini", "__MACOSX")
+
+
+class ClassFolders(ImageReader):
+    """train/<class>/* and test/<class>/*, perhaps val/<class>/*, as torchvision's ImageFolder has
+    them. The folder's name is the class, of all pictures in and below it. Hidden files are ignored,
+    and those with other endings, or outside the classes, counted."""
+
+    name = "an image folder (train/<class>/ and test/<class>/ with images)"
+    general = True
+
+    def recognises(self) -> bool:
+        return self.path.is_dir() and bool(
+            {"train", "test"} & set(_split_folders(self.path)) and _classes(self.path)
+        )
+
+    def look(self) -> ImageInfo:
+        name, _, classes, notes = _listed(self.path)
+        return ImageInfo(name, note=" ".join(notes), size=32 if classes == CLASSES else 64)
+
+    def read(self, wanted: Wanted) -> Listing:
+        name, table, classes, notes = _listed(self.path)
+        pixels = FilePixels.below(self.path, list(table["image_id"]))
+        return Listing(name, table, pixels, classes, notes)
+
+
+def _listed(path: Path) -> tuple[str, pd.DataFrame, tuple[str, ...], tuple[str, ...]]:
+    """Name; columns split, target, image_id of every image; the classes, sorted, or as CIFAR-10 has
+    them; notes on folders that are one class and on files that are not read."""
+    files, others = _files(path)
+    table = pd.DataFrame(files, columns=["split", "target", "image_id"])
+    empty = set(_classes(path)) - set(table["target"])
+    table["target"], notes = one_spelling(table["target"], "class folders", missing=())
+    found = empty | set(table["target"])
+    name, classes = (
+        ("CIFAR-10", CLASSES) if found == set(CLASSES) else (path.name, tuple(sorted(found)))
+    )
+    return name, table, classes, (*notes, *_said(others), *_outside(path))
+
+
+def _split_folders(path: Path) -> dict[str, str]:
+    """Folder of each split."""
+    return {WORDS[name.lower()]: name for name in sorted(_folders(path)) if name.lower() in WORDS}
+
+
+def _classes(path: Path) -> set[str]:
+    """Names of the class folders of all splits."""
+    return {name for folder in _split_folders(path).values() for name in _folders(path / folder)}
+
+
+def _folders(path: Path) -> list[str]:
+    with os.scandir(path) as entries:
+        return [entry.name for entry in entries if entry.is_dir() and entry.name[0] != "."]
+
+
+def _files(path: Path) -> tuple[list[tuple[str, str, str]], list[str]]:
+    """(split, class, path below the folder) of every image, and names of other files. RequestError
+    without training or test images."""
+    found, others = [], []
+    for split, folder in _split_folders(path).items():
+        for name in _folders(path / folder):
+            for place, folders, files in os.walk(path / folder / name):
+                folders[:] = [one for one in folders if not one.startswith(".")]
+                inside = Path(place).relative_to(path).as_posix()
+                found += [(split, name, f"{inside}/{file}") for file in files if is_picture(file)]
+                others += [file for file in files if not is_picture(file)]
+    absent = [split for split in ("train", "test") if split not in {row[0] for row in found}]
+    if absent:
+        what = f"No images in {' and '.join(f'{split}/<class>/' for split in absent)}."
+        fix = f"Endings read: {', '.join(SUFFIXES)}."
+        raise refusal(f"image folder {path}", what, fix)
+    return sorted(found), others
+
+
+def _outside(path: Path) -> tuple[str, ...]:
+    """Notes on folders beside the splits, and on pictures in a split but in no class."""
+    splits = _split_folders(path).values()
+    beside = [
+        name for name in sorted(_folders(path)) if name not in splits and name not in LEFT_BEHIND
+    ]
+    stray = [
+        f"{split}/{file.name}"
+        for split in splits
+        for file in visible(path / split, "*")
+        if is_picture(file.name) and file.is_file()
+    ]
+    notes = []
+    if beside:
+        what = "Folders that are not read, for they name no split, or one twice:"
+        notes.append(f"{what} {listed(beside)}.")
+    if stray:
+        what = "Pictures that lie in no class folder and were left out:"
+        notes.append(f"{what} {len(stray)} ({listed(stray)}).")
+    return tuple(notes)
+
+
+def _said(others: list[str]) -> tuple[str, ...]:
+    """A note on files that may be pictures all the same; none on those that systems leave
+    behind."""
+    left = [name for name in others if name[0] != "." and name.lower() not in LEFT_BEHIND]
+    if not left:
+        return ()
+    kinds = sorted({Path(name).suffix.lower() or "no ending" for name in left})
+    what = f"{len(left)} files do not end as pictures that are read here and were left out:"
+    return (f"{what} {listed(kinds)}.",)
+
 
 REQUIRED = ("path", "label")
 
@@ -25,42 +141,34 @@ class ImageCsv(ImageReader):
     name = "a CSV with the columns path, label and groups (or its folder)"
     general = True
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return _csv_of(path) is not None
+    def recognises(self) -> bool:
+        return self.file.suffix.lower() == ".csv" and self.file.is_file()
 
-    def look(self, source: str, path: Path) -> ImageInfo:
-        file = _csv_of(path) or path
-        csv = _table(file)
+    def look(self) -> ImageInfo:
+        csv = _table(self.file)
         spelled = {
             name: csv.spelled(name) for name in csv.cells.columns if name not in ("path", "split")
         }
-        values = {name: set(column) - {""} for name, (column, _) in spelled.items()}
-        counts = {name: len(found) for name, found in values.items()}
+        counts = {name: len(set(column) - {""}) for name, (column, _) in spelled.items()}
         targets = tuple(dict.fromkeys(["label", *usable(counts)]))
         groups = tuple(name for name in usable(counts) if name != "label")
-        classes = in_order(values["label"])
-        default = groups[:1] or (CLASS,)
         said = [note for name in targets for note in spelled[name][1]]
         return ImageInfo(
-            _name(file),
-            "image files",
-            targets,
+            self.title,
             (*groups, CLASS),
-            "label",
-            default,
-            PHOTO_SIZES,
-            len(csv.cells),
-            64,
-            classes,
+            groups[:1] or (CLASS,),
+            targets,
             note=" ".join(filter(None, (left_out(counts), *csv.notes, *said))),
+            size=64,
         )
 
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        file = _csv_of(path) or path
+    def read(self, wanted: Wanted) -> Listing:
+        file = self.file
         csv = _table(file)
         target, notes = csv.spelled(wanted.target)
         table = pd.DataFrame({"image_id": csv.cells["path"], "target": target})
-        table["split"] = _splits(file, csv.cells)
+        table["split"] = csv.splits(faults := RowFaults(file.name))
+        refuse(faults.all())
         notes = (*notes, *csv.add_groups(table, wanted.columns, (CLASS,)))
         if blank := int((table["target"] == "").sum()):
             notes = (*notes, f"{blank} rows have no {wanted.target} and were left out.")
@@ -72,25 +180,19 @@ class ImageCsv(ImageReader):
             raise refusal(file.name, what, "Give one row per image.")
         pixels = FilePixels.below(file.parent, list(table["image_id"]), confined=True)
         classes = in_order(table["target"])
-        if faults := regression_faults(f"{file.name}, column {wanted.target}", classes):
-            raise RequestError(faults)
-        return Listing(_name(file), table, pixels, classes, (*csv.notes, *notes))
+        refuse(regression_faults(f"{file.name}, column {wanted.target}", classes))
+        return Listing(self.title, table, pixels, classes, (*csv.notes, *notes))
 
+    @property
+    def file(self) -> Path:
+        """The CSV itself, or the only one in a folder."""
+        files = visible(self.path, "*.csv") if self.path.is_dir() else []
+        return files[0] if len(files) == 1 else self.path
 
-def _csv_of(path: Path) -> Path | None:
-    """The CSV itself, or the only one in a folder."""
-    if path.suffix.lower() == ".csv" and path.is_file():
-        return path
-    files = visible(path, "*.csv") if path.is_dir() else []
-    return files[0] if len(files) == 1 else None
-
-
-def _name(file: Path) -> str:
-    return (
-        file.stem
-        if file.stem not in ("labels", "data", "index", "metadata", "images")
-        else file.parent.name
-    )
+    @property
+    def title(self) -> str:
+        says_little = self.file.stem in ("labels", "data", "index", "metadata", "images")
+        return self.file.parent.name if says_little else self.file.stem
 
 
 def _table(file: Path) -> CsvTable:
@@ -107,18 +209,6 @@ def _table(file: Path) -> CsvTable:
             f"{file.name}, row {rows[0] + 1}", f"{len(rows)} rows name no path.", "Fill them."
         )
     return csv
-
-
-def _splits(file: Path, table: pd.DataFrame) -> list[str]:
-    """Split of every row in the words of SPLITS, "" for all where there is no such column. Raises
-    RequestError."""
-    if "split" not in table.columns:
-        return [""] * len(table)
-    given = table["split"].str.lower()
-    if odd := sorted(set(given) - set(WORDS)):
-        what = f"Splits that are not known: {listed([repr(name) for name in odd])}."
-        raise refusal(f"{file.name}, column split", what, f"Known: {', '.join(sorted(WORDS))}.")
-    return [WORDS[name] for name in given]
 
 
 SCALES = ("fitzpatrick_scale", "fitzpatrick")
@@ -144,36 +234,30 @@ class Fitzpatrick17k(ImageReader):
         " <md5hash>.jpg images)"
     )
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return _hashes_csv_of(path) is not None
+    def recognises(self) -> bool:
+        return _hashes_csv_of(self.path) is not None
 
-    def look(self, source: str, path: Path) -> ImageInfo:
-        file = _hashes_csv_of(path) or path
+    def look(self) -> ImageInfo:
+        file = _hashes_csv_of(self.path) or self.path
         csv = csv_table(file)
         table = csv.cells
         scale = _scale(file, table)
         targets = tuple(name for name in TARGETS if name in table.columns)
         if not targets:
             need_columns(file, table, TARGETS[:1])
-        spelled, said = csv.spelled(targets[0])
-        classes = tuple(sorted(set(spelled) - {""}))
-        groups = ("skin", scale, CLASS)
+        _, said = csv.spelled(targets[0])
         return ImageInfo(
             "Fitzpatrick17k",
-            "image files",
-            targets,
-            groups,
-            targets[0],
+            ("skin", scale, CLASS),
             ("skin",),
-            PHOTO_SIZES,
-            len(table),
-            128,
-            classes,
-            note=" ".join((*csv.notes, *said)),
+            targets,
+            targets[0],
+            " ".join((*csv.notes, *said)),
+            size=128,
         )
 
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        file = _hashes_csv_of(path) or path
+    def read(self, wanted: Wanted) -> Listing:
+        file = _hashes_csv_of(self.path) or self.path
         csv = csv_table(file)
         raw, scale = csv.cells, _scale(file, csv.cells)
         (target, said), (grade, _) = csv.spelled(wanted.target), csv.spelled(scale)
