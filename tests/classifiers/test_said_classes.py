@@ -2,8 +2,6 @@
 differ in little, hold commas, or are transformers' own. Labels must come out in the order of
 the outputs, and each class once."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

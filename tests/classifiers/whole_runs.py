@@ -82,6 +82,22 @@ class WholeRun:
         again = [one for one in found["checks"] if "follow from the stored answers" in one["what"]]
         assert len(again) == self.follow
 
+    def test_answers_and_numbers_that_were_changed_do_not_verify(self, copy):
+        """Of a trial, and of the mean over trials; also where a number is gone."""
+        answers, results = (copy.table(name) for name in ("predictions", "results"))
+        name, row = next(models_of(copy).query("method != 'dense'").iterrows())
+        rows = answers.index[answers["variant"] == name][::2]
+        turned = answers.assign(p_1=answers["p_1"].where(~answers.index.isin(rows), 0.9))
+        rewritten(copy, "predictions", turned)
+        assert not verify_run(Run(copy.path))["ok"]
+        rewritten(copy, "predictions", answers)
+        for variant, value in ((name, 0.5), (name, float("nan")), (row["pooled"], 0.5)):
+            where = {"variant": variant, "metric": "auc", "axis": ""}
+            changed_values(copy, "results", where, value=value)
+            assert not verify_run(Run(copy.path))["ok"]
+            rewritten(copy, "results", results)
+        assert verify_run(Run(copy.path))["ok"], "nothing else was changed"
+
     def test_variants_and_rows_of_results_are_there_once(self, run):
         assert not run.table("variants")["variant"].duplicated().any()
         results = run.table("results")

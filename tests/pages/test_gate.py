@@ -1,8 +1,6 @@
 """The gate before the app: this machine's own browser passes, every other word is refused before
 anybody reads it."""
 
-from __future__ import annotations
-
 import pytest
 
 from pages.shared import roots, serve

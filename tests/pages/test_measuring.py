@@ -1,8 +1,6 @@
 """Another level of an audit whose variants are trained: a job of the same audit with one level
 more."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.audit import tracks as entries

@@ -1,7 +1,5 @@
 """Present: five steps of every kind of audit, short and linkable."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.audit.tracks import tracks

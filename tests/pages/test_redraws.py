@@ -1,7 +1,5 @@
 """What a redraw costs: what was found and drawn for one session serves all others."""
 
-from __future__ import annotations
-
 import json
 
 import plotly.graph_objects as go

@@ -1,8 +1,6 @@
 """What a page may have read and written: below stated roots, nothing hidden, no link out. Uploads
 end."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """Audits side by side: one front on the same images only, settings in words, titles told once."""
 
-from __future__ import annotations
-
 import json
 import re
 

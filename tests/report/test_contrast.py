@@ -1,8 +1,6 @@
 """Words and marks can be seen by everybody: contrast of every colour against the ground of both
 themes (WCAG 2.2)."""
 
-from __future__ import annotations
-
 import colorsys
 import re
 import tomllib

@@ -1,8 +1,6 @@
 """Text is data wherever a run leaves the program: terminal, notes, report, figures, tables, masks,
 of every track."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

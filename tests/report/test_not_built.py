@@ -1,7 +1,5 @@
 """A method that was asked for and could not be built is said wherever it would have stood."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.core import words

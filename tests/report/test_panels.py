@@ -1,7 +1,5 @@
 """What holds for every panel of every kind of audit, and for how it was measured."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

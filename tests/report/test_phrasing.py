@@ -1,7 +1,5 @@
 """Numbers and verdicts in words, and as one says them aloud."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

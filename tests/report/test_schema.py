@@ -1,7 +1,5 @@
 """Columns declared once: a table shows those it has, under titles and with values for people."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from engine.report.charts.cost import as_change, direction, q_said, verdict_on

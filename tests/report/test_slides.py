@@ -1,7 +1,5 @@
 """Slides as a PowerPoint file: what the page Present says, charts as pictures, and notes."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

@@ -1,8 +1,6 @@
 """Contracts of tracks: each declares everything and is found by its name; no page or shared panel
 names one."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.audit import tracks as entries

@@ -1,7 +1,5 @@
 """Small pictures, of every kind of audit: what was cut, and who pays."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from xml.etree import ElementTree
 

@@ -1,8 +1,6 @@
 """First sentences of the embedded audits against their tables: every clear change is named, the
 harms first, and nothing that is unclear. What holds for verdicts of every kind of audit."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """Clustered variance by hand, and the size of its tests in simulation; intervals and p-values that
 agree, and the effect that a test finds as often as it says."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import t

@@ -1,8 +1,6 @@
 """Intervals over images and trials, differences between arms, and the gap between groups' means:
 against formulas, and what luck may not do."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,8 +1,6 @@
 """People's labels beside a judge: the draw's chances are what it says, the estimate is right on
 average, agreement is as by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,8 +1,6 @@
 """Changes of sets, learnt from measured ones: exact where units only add up, honest where they do
 not."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from engine.core.types import rng

@@ -1,8 +1,6 @@
 """The front and the area that points dominate, by hand and against loops; tail shapes against
 distributions whose shape is known, and against scipy's maximum likelihood."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

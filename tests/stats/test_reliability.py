@@ -1,8 +1,6 @@
 """Reliability, correlation, false discovery rates by hand: what intervals hold, what chance
 allows, and when nobody can tell small effects from noise."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

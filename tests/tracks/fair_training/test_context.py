@@ -1,8 +1,6 @@
 """The context of fair training: groups, what is looked at while training, and what a measurement
 depends on."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

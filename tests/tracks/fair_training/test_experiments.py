@@ -1,8 +1,6 @@
 """Figures of BiFP: their requests hold up at the paper's settings and with `quick`; runs are
 read."""
 
-from __future__ import annotations
-
 import math
 
 import pandas as pd

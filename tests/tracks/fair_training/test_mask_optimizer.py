@@ -1,8 +1,6 @@
 """Mask scores on their budget: the projection by hand and against its definition, steps as they are
 written down, going on."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

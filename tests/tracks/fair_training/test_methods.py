@@ -37,7 +37,6 @@ from engine.tracks.fair_training.methods.bifp import (
     sensitivity,
     trainer_of,
 )
-from engine.tracks.fair_training.methods.stages import _rounds
 from engine.tracks.fair_training.trainer import Trainer
 from tests.classifiers.worlds import TwoConvs, tiny
 from tests.tracks.fair_training.jobs import (
@@ -399,23 +398,6 @@ def test_fp_trains_the_whole_model_first():
     dense = trained("dense-fair", iterations=4, strength=2.0)[0]
     assert all(torch.equal(one.weights[name], dense.weights[name]) for name in one.weights)
     assert one.keep.sum() == kept_of(small_graph().total, SPARSITIES[1])
-
-
-@pytest.mark.parametrize(
-    ("left", "goal", "share", "rounds"),
-    [
-        (1.0, 0.8, 0.2, 1),
-        (1.0, 0.512, 0.2, 3),
-        (0.512, 0.328, 0.2, 2),
-        (1.0, 0.5, 0.9, 1),
-        (1.0, 1.0, 0.2, 0),
-        (0.5, 0.5, 0.2, 0),
-        (1.0, 0.79, 0.2, 2),
-        (1.0, 0.168, 0.2, 8),
-    ],
-)
-def test_rounds_of_the_lottery_by_hand(left, goal, share, rounds):
-    assert _rounds(left, goal, share) == rounds
 
 
 def test_the_lottery_cuts_a_share_per_round_and_rewinds(monkeypatch):

@@ -1,8 +1,6 @@
 """Every page with a run of fair training: alone and through app.py, with hostile names, and while a
 job runs."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 

@@ -17,7 +17,6 @@ from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of, tracks
 from engine.report.verdict import verdict
 from engine.store.runs import Run
-from engine.surgery.record import read_filter_mask
 from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.methods import fair_methods
 from engine.tracks.fair_training.panels import curve, differences, effort, training_curves
@@ -211,14 +210,7 @@ def test_a_gap_that_could_not_be_measured_is_said(run, tmp_path):
     assert panel.whole() is None and "no gap was measured" in panel.said
 
 
-def test_masks_of_filters_replay_and_those_of_weights_say_what_they_are(run, tmp_path):
-    (path,) = bundle.export_run(run, tmp_path / "one", ["masks"], variant="bifp-str-67.2%#1")
-    record, row = (
-        read_filter_mask(path),
-        run.table("variants").set_index("variant").loc["bifp-str-67.2%#1"],
-    )
-    assert record.mask.to_dict() == json.loads(row["cut"]) and record.settings["strength"] == 1.0
-    assert len(bundle.export_run(run, tmp_path / "all", ["masks"], variant="bifp-str-67.2%")) == 3
+def test_masks_of_weights_say_what_they_are(run, tmp_path):
     (path,) = bundle.export_run(run, tmp_path / "weights", ["masks"], variant="bifp-uns-48.8%#0")
     mask = json.loads(path.read_text())
     assert mask["units"] == "weights" and mask["note"] == own.NOT_FASTER and mask["speedup"] == 1.0

@@ -8,7 +8,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from engine.audit.jobs import job_id_of
 from engine.data.images.load import load_images
 from engine.tracks.fair_training.context import looked_rows, tuned_rows
 from engine.tracks.fair_training.methods import bifp, fair_methods, stages
@@ -108,16 +107,6 @@ def test_a_target_with_one_class_is_refused(tmp_path):
     path.write_text("\n".join(lines) + "\n")
     request = fair_request(data=str(path), target="label", axes=("side",), max_images=None)
     assert "two classes" in "\n".join(faults_of(request))
-
-
-def test_equal_requests_are_one_run_and_one_job():
-    one = fair_request(sparsities=(0.7, 0.5), strength=1)
-    other = fair_request(
-        sparsities=(0.5, 0.7, 0.5), strength=1.0, recipe={"batch": 16, "rate": 0.001}, title="again"
-    )
-    assert validate_fair(one).run_id == validate_fair(other).run_id
-    plain = fair_request(sparsities=(0.5, 0.7))
-    assert job_id_of(one) == job_id_of(plain) != job_id_of(fair_request())
 
 
 def test_the_id_holds_the_version_of_every_method_whose_models_are_trained():

@@ -384,13 +384,6 @@ def test_finished_trainings_serve_another_request(run, store, monkeypatch):
             "value",
             0.5,
         ),
-        (
-            "results",
-            {"variant": "pf-50%#1", "metric": "accuracy_gap", "axis": "skin"},
-            "value",
-            float("nan"),
-        ),
-        ("results", {"variant": "pf-50%", "metric": "auc", "axis": ""}, "value", 0.9),
         ("variants", {"variant": "bifp-uns-70%#0"}, "n_cut", 7),
         ("reached", {"variant": "pf-70%#0"}, "iterations", 1.0),
     ],

@@ -14,7 +14,6 @@ import torch
 
 from engine.core.errors import Cancelled, PruneAuditError
 from engine.core.types import key_of
-from engine.models.vision import architectures
 from engine.surgery.filters.graph import cut_filters, filter_graph
 from engine.tracks.fair_training import trainer as module
 from engine.tracks.fair_training.masked import (
@@ -420,38 +419,3 @@ def test_the_mask_learns_every_so_many_steps_and_settles():
     assert updates(3, 0.0) == [0, 0, 1, 1, 1, 2, 2, 2]
     assert updates(2, 0.5) == [0, 1, 1, 2, 2, 2, 2, 2]
     assert updates(1, 1.0) == [0] * 8
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name == "mobilenet_v2" else pytest.param(name, marks=pytest.mark.slow)
-        for name, one in architectures().items()
-        if one.is_proved
-    ],
-)
-def test_every_architecture_learns_a_mask_and_is_cut_by_it(name):
-    """Two updates of weights and mask; the cut model answers as the masked one."""
-    size = max(32, architectures()[name].min_size)
-    classifier = lively(name, size, 2)
-    graph = filter_graph(classifier)
-    held = masked_filters_of(classifier.model, graph)
-    pixels = np.repeat(np.repeat(world()[0], size // 16, axis=1), size // 16, axis=2)
-    batches = replace(
-        fair_job("pf").batches, read=lambda rows: pixels[rows], prepare=classifier.prepared
-    )
-    job = replace(job_of_trainer(classifier, look=lambda model: {}), graph=graph, batches=batches)
-    trainer = Trainer(job, held)
-    trainer.keep_best(np.random.default_rng(0).random(graph.total), round(0.6 * graph.total))
-    trainer.run("both", 2, 1.0, MaskLearning(round(0.6 * graph.total), 1.0, settle=0.0))
-    one = trainer.result(0.4, zeros=False)
-    assert one.keep.sum() == round(0.6 * graph.total) and one.spent["mask_updates"] == 2
-    other = replace(classifier, model=copy.deepcopy(classifier.model))
-    other.model.load_state_dict(one.weights)
-    small, _ = cut_filters(other, graph.mask(one.keep))
-    images = classifier.prepared(pixels[:4])
-    with held.baked(torch.as_tensor(one.keep).float()) as masked, torch.no_grad():
-        expected = masked(images)
-        assert torch.allclose(
-            small.model.eval()(images), expected, atol=1e-3 * float(expected.abs().max())
-        )

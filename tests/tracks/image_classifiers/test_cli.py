@@ -1,7 +1,5 @@
 """The command line on image classifiers: exit codes, JSON, and options of the wrong track."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.classifiers.worlds import SMALL

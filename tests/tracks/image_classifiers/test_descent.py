@@ -1,8 +1,6 @@
 """A Taylor descent that lost the result of one target comes out the same: its path depends on all
 its targets."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from engine.audit.session import Local

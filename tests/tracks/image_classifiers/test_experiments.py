@@ -1,8 +1,6 @@
 """Figures of the PW-loss paper: found by themselves, their requests hold up on embedded images,
 runs are read."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.audit.experiments import ExperimentAsk

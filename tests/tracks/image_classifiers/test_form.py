@@ -1,7 +1,5 @@
 """The form of an audit of filters: what depends on the model, the images and the chosen arms."""
 
-from __future__ import annotations
-
 from tests.pages.forms import asked, drawn, key, number, refused
 
 IMAGES = "image_classifiers"

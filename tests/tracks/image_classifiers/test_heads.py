@@ -1,7 +1,5 @@
 """Heads of a vision transformer: every method chooses some, and the audit holds."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Every page with the run of an image classifier: alone and through app.py, with hostile names."""
 
-from __future__ import annotations
-
 import re
 
 import pandas as pd

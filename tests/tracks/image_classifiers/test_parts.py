@@ -1,8 +1,6 @@
 """Small parts of an image audit: packed arrays, unfinished fits on disk, measured time, pictures
 for the gallery."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 
@@ -61,22 +59,9 @@ def test_a_packed_number_without_dimensions_keeps_its_shape():
 
 
 def test_an_unfinished_fit_is_kept_whole_or_not_at_all(tmp_path):
-    keep = PartialFit(tmp_path / "partial", "abc")
-    assert keep.load() is None
-    model = torch.nn.Linear(2, 2)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
-    model(torch.ones(1, 2)).sum().backward()
-    optimizer.step()
-    state = {
-        "model": model.state_dict(),
-        "optimizer": optimizer.state_dict(),
-        "rows": [{"epoch": 0, "loss": 0.5}],
-    }
-    keep.save(state)
-    found = keep.load()
-    assert torch.equal(found["model"]["weight"], model.weight) and found["rows"] == state["rows"]
-    torch.optim.AdamW(model.parameters(), lr=0.1).load_state_dict(found["optimizer"])
-    assert PartialFit(tmp_path / "partial", "other").load() is None
+    keep, other = (PartialFit(tmp_path / "partial", key) for key in ("abc", "other"))
+    keep.save({"rows": [{"epoch": 0, "loss": 0.5}]})
+    assert keep.load()["rows"] == [{"epoch": 0, "loss": 0.5}] and other.load() is None
     keep.path.write_bytes(keep.path.read_bytes()[:100])
     assert keep.load() is None  # cut short: fitted from the start
     keep.clear()

@@ -1,7 +1,5 @@
 """The data set with a planted gap has one, and the plain one has none, on the embedded model."""
 
-from __future__ import annotations
-
 from engine.tracks.image_classifiers.summary import evaluate
 
 

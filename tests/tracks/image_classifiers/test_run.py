@@ -26,9 +26,7 @@ from tests.audit.run_checks import value_of
 from tests.classifiers.whole_runs import (
     COLUMNS,
     WholeRun,
-    changed_values,
     models_of,
-    rewritten,
 )
 from tests.classifiers.worlds import SMALL
 from tests.tracks.image_classifiers.worlds import image_request
@@ -203,26 +201,6 @@ def test_finished_measurements_serve_another_request(run, store, monkeypatch):
         for one in (less, run)
     )
     pd.testing.assert_frame_equal(mine, whole)
-
-
-def test_answers_that_do_not_give_the_numbers_are_noticed(copy):
-    table = copy.table("predictions")
-    rows = table.index[table["variant"] == "random-2x#1"][:20]
-    table.loc[rows, "p_0"], table.loc[rows, "p_1"] = (
-        table.loc[rows, "p_1"] + 0.4,
-        table.loc[rows, "p_0"],
-    )
-    rewritten(copy, "predictions", table)
-    assert not verify_run(copy)["ok"]
-
-
-@pytest.mark.parametrize("value", [0.5, float("nan")])
-@pytest.mark.parametrize("variant", ["random-4x#1", "random-4x"])
-def test_numbers_that_do_not_follow_are_noticed(copy, variant, value):
-    """Of a trial, and of the mean over trials; also where a number is gone."""
-    where = {"variant": variant, "metric": "auc", "axis": ""}
-    changed_values(copy, "results", where, value=value)
-    assert not verify_run(copy)["ok"]
 
 
 def context_of(request) -> ImageContext:

@@ -1,8 +1,6 @@
 """evaluate, audit, inspect, ask and export read an input through one door: the same pixels, the
 same sentences."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

@@ -1,7 +1,5 @@
 """What the track of image classifiers declares: arms apart in charts, in words and in order."""
 
-from __future__ import annotations
-
 from engine.core import words
 from engine.report.tracks import tracks
 

@@ -1,8 +1,6 @@
 """Bias benchmarks: every formula by hand, log-likelihoods against a slow loop, statistics, and a
 whole audit."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

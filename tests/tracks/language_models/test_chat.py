@@ -1,8 +1,6 @@
 """Chat models: prompts as a user's turns, or read raw and said so. A GGUF file beside the
 safetensors it was made from."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

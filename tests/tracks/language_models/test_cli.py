@@ -1,7 +1,5 @@
 """The command line: exit codes, JSON, and bad input that writes nothing."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """FASP against chance: random cuts under the same protection, few prompts first, and a rank that is
 a p-value."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

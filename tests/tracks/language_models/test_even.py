@@ -1,8 +1,6 @@
 """Methods held to what any loader reads: chosen layer by layer, beside the free ones, and taken
 away."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,8 +1,6 @@
 """A request that is too large to be predicted from its own texts gets a first number from a few
 prompts of one axis."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

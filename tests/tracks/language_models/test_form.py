@@ -1,8 +1,6 @@
 """The form of an audit of heads: axes of the chosen prompts, the protected share, files of one's
 own."""
 
-from __future__ import annotations
-
 from tests.pages.forms import asked, drawn, key
 from tests.tracks.language_models.worlds import write_prompts
 

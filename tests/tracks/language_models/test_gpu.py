@@ -1,7 +1,5 @@
 """A GPU gives the numbers of a processor, within what float32 moves. Skips where none is."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,8 +1,6 @@
 """A judge's card on written cases: shares by hand, templates redrawn together, faults with their
 line."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

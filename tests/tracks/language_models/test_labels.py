@@ -1,8 +1,6 @@
 """Labels: drawn to a file and read back, kept and gone on with, all faults at once; what they make
 of the judge is on the page, in the verdict and in what is taken away."""
 
-from __future__ import annotations
-
 import csv
 import json
 
@@ -29,7 +27,7 @@ from tests.builders import refused
 from tests.made_up import make
 from tests.pages.checks import assert_calm, opened, use_store, words_of
 
-NAME = "fasp-gender_and_sex-g0.30-s0.20", "gender_and_sex"
+NAME = "fasp-gender_and_sex-g0.30-s0.200", "gender_and_sex"
 
 
 @pytest.fixture(scope="module")

@@ -209,14 +209,14 @@ def test_maps_open_on_the_first_head_by_rank_and_a_point_on_the_chosen_variant(h
     at.select_slider(key="sparsity").set_value(0.05).run()
     wanted = lookup.variant_of(run, replace(choice, level=0.05))["variant"]
     assert at.selectbox(key="variant").value == wanted
-    at.selectbox(key="variant").set_value("magnitude-s0.20").run()
+    at.selectbox(key="variant").set_value("magnitude-s0.200").run()
     assert_calm(at)
     assert "6 of 32 heads" in words_of(at)
 
 
 def test_texts_without_a_head_come_only_when_asked(here):
     variants = Store(here).open(RUN).table("variants").set_index("variant")
-    cut = json.loads(variants.loc["fasp-gender_and_sex-g0.30-s0.20", "cut"])[0]
+    cut = json.loads(variants.loc["fasp-gender_and_sex-g0.30-s0.200", "cut"])[0]
     at, veil = opened("heads", RUN, head=str(cut), tab="one_head"), 'class="pa-veil"'
     assert html_of(at).count(veil) == 4
     at.toggle(key="show_changed_texts").set_value(True).run()

@@ -48,7 +48,6 @@ def store(tmp_path_factory) -> Store:
     folder = tmp_path_factory.mktemp("store")
     make_run(folder, "plain")
     make_run(folder, "null", null_bias=True)
-    make_run(folder, "level", levelling_down=True)
     make_run(folder, "other", judge="another-judge", title="Another judge")
     return Store(folder)
 
@@ -60,7 +59,7 @@ def run(store) -> Run:
 
 def test_a_method_that_raises_bias_is_reported_so(run, tmp_path):
     def worsen(results: pd.DataFrame) -> pd.DataFrame:
-        return results.assign(delta=0.3, delta_low=0.2, delta_high=0.4)
+        return results.assign(delta=0.3, delta_low=0.2, delta_high=0.4, delta_p=0.001)
 
     worse = changed(run, tmp_path, "results", worsen)
     assert "raises the bias" in verdict(worse, CHOICE).sentence
@@ -105,7 +104,9 @@ def with_group_band(run: Run, folder, times: float) -> Run:
 
 
 def test_a_sentence_about_a_group_needs_the_group_band(run, tmp_path):
-    assert "earlier version" in verdict(run, CHOICE).more, "it holds no group band, and says so"
+    without = [name for name in run.table("results") if name.startswith("group_")]
+    older = changed(run, tmp_path / "older", "results", lambda table: table.drop(columns=without))
+    assert "earlier version" in verdict(older, CHOICE).more, "it holds no group band, and says so"
     words_only = with_group_band(run, tmp_path / "words", 50.0)
     assert "nothing follows about a group" in verdict(words_only, CHOICE).more
     assert cuts.who_pays(words_only, CHOICE).mind.endswith("nothing follows about a group.")
@@ -136,12 +137,6 @@ def test_beside_none_stands_what_could_have_been_found(run, tmp_path):
     assert "no effect of the" in answer
     assert "With 80 % power it could have found an effect of" in answer
     assert "Finding half as much would take about" in answer
-
-
-def test_levelling_down_is_named(store):
-    run = store.open("level")
-    assert by_group.levelling_down(run, CHOICE).said.startswith("Levelling down")
-    assert "levelling down" in verdict(run, CHOICE).meaning
 
 
 def test_a_subgroup_with_too_few_prompts_gets_no_verdict(run):
@@ -178,7 +173,7 @@ def test_one_head_in_numbers(run):
 def test_pareto_shows_losers_on_validation_only_and_carries_ids(run):
     test, validation = (pareto.pareto(run, CHOICE, split) for split in ("test", "validation"))
     assert test.table["γ"].dropna().unique().tolist() == [0.3]
-    assert sorted(validation.table["γ"].dropna().unique()) == [0.2, 0.3, 0.4]
+    assert sorted(validation.table["γ"].dropna().unique()) == [0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
 
 
 def test_an_unclear_time_and_a_cut_that_disagrees_are_said(run, tmp_path):
@@ -203,10 +198,10 @@ def test_compare_warns_only_about_what_differs(store):
 
 
 def test_a_named_variant_becomes_the_choice(run):
-    choice = contents.default_choice(run, variant="random-s0.10-r0")
+    choice = contents.default_choice(run, variant="random-s0.100-r0")
     assert (choice.method, choice.level) == ("random", 0.1)
     with pytest.raises(RequestError, match="dense"):
-        contents.default_choice(run, variant="fasp-gender_and_sex-g0.20-s0.10")
+        contents.default_choice(run, variant="fasp-gender_and_sex-g0.20-s0.100")
 
 
 def told(run, choice, unit):

@@ -1,7 +1,5 @@
 """Perplexity: each token once, equal to one plain forward where the text fits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 

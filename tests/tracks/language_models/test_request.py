@@ -1,7 +1,5 @@
 """Requests are checked before anything loads, and every fault is named at once."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Selections: exactly k heads, ties by index, critical heads stay. Every method is found and held
 to the same."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations
 

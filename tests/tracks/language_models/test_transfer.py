@@ -1,7 +1,5 @@
 """What a cut does elsewhere: the same numbers as an audit's at home, Fieller's ratio, refusals."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,8 +1,6 @@
 """Verdicts solved by hand: runs whose every cut has the same few numbers, written over a made-up
 one. The rule of advice against its bars, and where a person sets what it goes by."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -15,7 +13,7 @@ from engine.report.verdict import LEAVE, MORE, TAKE, Advice, Loss, advice, decid
 from engine.store.runs import EMBEDDED, Store
 from tests.builders import parts_of
 from tests.pages.checks import opened, words_of
-from tests.tracks.language_models.made_up_run import FEW, make_run
+from tests.tracks.language_models.made_up_run import make_run
 
 AXIS = "gender_and_sex"
 STILL = (0.5, 0.0, -0.01, 0.01)
@@ -24,14 +22,14 @@ CHEAP = (2.0, 0.0, -0.002, 0.002)
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
-    return make_run(tmp_path_factory.mktemp("base"), "base", **FEW)
+    return make_run(tmp_path_factory.mktemp("base"), "base")
 
 
 def told(base, folder, harm, groups, quality=CHEAP, null=(0.1, 0.1)):
     """The run where every cut moves the bias (before, change, its interval), the groups in turn
     (the same; None: too few prompts) and perplexity; null: the upper end before and after."""
     meta, tables = parts_of(base)
-    rows, of = tables["results"], tables["groups"]
+    rows, of = tables["results"].assign(delta_p=np.nan), tables["groups"]
     is_bias = (rows["metric"] == "bias:group_means") & (rows["axis"] == AXIS)
     _write(rows, is_bias, harm)
     is_dense = rows["variant"] == "dense"
@@ -46,7 +44,7 @@ def told(base, folder, harm, groups, quality=CHEAP, null=(0.1, 0.1)):
         if numbers is not None:
             _write(of, mine, numbers)
             of.loc[mine, ["verdict", "n"]] = "", 300
-    run = Store(folder).write("told", meta, tables)
+    run = Store(folder).write("told", meta, {**tables, "results": rows})
     return (
         run,
         default_choice(run, AXIS),
@@ -77,9 +75,9 @@ def test_a_gap_that_fell_because_the_worst_off_gained(base, tmp_path):
     )
     seen = "A rise in toxicity below 0.18 could go unseen. "
     seen = f"No group is clearly worse off in toxicity. {seen}"
-    assert said.meaning.startswith(f"{seen}Of 46 texts, ")
+    assert said.meaning.startswith(f"{seen}Of 88 texts, ")
     assert said.meaning.endswith(
-        " would flip 14. The bias fell from 1.0 to 0.40. Chance alone would give up to 0.10."
+        " would flip 26. The bias fell from 1.0 to 0.40. Chance alone would give up to 0.10."
     )
     assert [fact.value for fact in said.numbers][0] == "0.40" and said.numbers[0].kind == "better"
 

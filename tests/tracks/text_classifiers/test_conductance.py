@@ -9,7 +9,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from torch import nn
 
 from engine.core.errors import PruneAuditError, RequestError
 from engine.core.types import HeadMask
@@ -22,44 +21,6 @@ from tests.tiny import ENCODERS, text, tiny_text_classifier
 TEXTS = [text(3, 1, 4, 1, 5), text(9), text(2, 6, 5, 3, 5, 8)]
 MASK = HeadMask(3, 4, ((0, 1), *((1, head) for head in range(4)), (2, 0), (2, 3)))
 EACH_FAMILY = pytest.mark.parametrize("name", ENCODERS)
-
-
-class OneMap(nn.Module):
-    """One head: A = softmax(e eᵀ), and the logits are (Σ c A, Σ A² / 2)."""
-
-    def __init__(self, tokens: int) -> None:
-        super().__init__()
-        self.weights = torch.arange(tokens * tokens, dtype=torch.float64).view(tokens, tokens)
-        self.rows: list[int] = []
-
-    def forward(self, inputs_embeds, attention_mask, output_attentions):
-        self.rows.append(len(inputs_embeds))
-        maps = torch.softmax(inputs_embeds @ inputs_embeds.mT, -1)[:, None]
-        logits = torch.stack(
-            [(maps * self.weights).sum((1, 2, 3)), maps.square().sum((1, 2, 3)) / 2], 1
-        )
-        return SimpleNamespace(logits=logits, attentions=(maps,))
-
-
-@pytest.fixture
-def by_hand():
-    """A classifier of 1 layer x 1 head, vectors of two numbers for 7 words, and a batch of two
-    texts of 4 tokens."""
-    torch.manual_seed(0)
-    table = nn.Embedding(7, 2).double().requires_grad_(False)
-    names = SimpleNamespace(cls_token_id=2, sep_token_id=3, pad_token_id=1, mask_token_id=4)
-    clf = SimpleNamespace(
-        name="by hand",
-        model=OneMap(4).eval(),
-        cut=None,
-        n_layers=1,
-        n_heads=1,
-        classes=("a", "b"),
-        tokenizer=names,
-        adapter=SimpleNamespace(embeddings=lambda model: table),
-    )
-    ids = torch.tensor([[2, 5, 6, 3], [2, 6, 6, 3]])
-    return clf, {"input_ids": ids, "attention_mask": torch.ones_like(ids)}, table.weight
 
 
 def double(name: str = "bert"):
@@ -99,38 +60,36 @@ def assert_same(found, expected, most=1e-8):
             assert (ours - theirs).abs().max() <= most * theirs.abs().max()
 
 
-def test_the_baseline_has_no_words_and_keeps_what_is_special(by_hand):
-    clf, batch, table = by_hand
-    batch = batch | {
-        "input_ids": torch.tensor([[2, 5, 3, 1]]),
-        "attention_mask": torch.tensor([[1, 1, 1, 0]]),
-    }
-    for name, filler in (("pad", 1), ("mask", 4)):
-        end, start = baseline_embeddings(clf, batch, name)
-        assert torch.equal(end[0], table[[2, 5, 3, 1]]) and torch.equal(
-            start[0], table[[2, filler, 3, 1]]
-        )
+@pytest.mark.parametrize(("baseline", "filler"), [("pad", 1), ("mask", 4)])
+def test_the_baseline_has_no_words_and_keeps_what_is_special(baseline, filler):
+    clf = double()
+    batch, table = clf.encode(TEXTS), clf.adapter.embeddings(clf.model)
+    ids = batch["input_ids"]
+    end, start = baseline_embeddings(clf, batch, baseline)
+    assert torch.equal(end, table(ids))
+    assert torch.equal(start, table(torch.where(ids > 4, filler, ids)))
 
 
-@pytest.mark.parametrize("at_once", [1, 2, 3, 5, 64])
-def test_no_pass_has_more_rows_than_asked_for_and_each_point_is_met_once(by_hand, at_once):
-    clf, batch, _ = by_hand
-    checks = []
-    found = conductance(clf, batch, steps=7, at_once=at_once, check=lambda: checks.append(1))
-    assert max(clf.model.rows) <= max(at_once, 1) and sum(clf.model.rows) == 2 * 7 + 2
-    assert len(checks) == len(clf.model.rows)
+@pytest.mark.parametrize("at_once", [1, 2, 4, 5, 64])
+def test_no_pass_has_more_rows_than_asked_for_and_each_point_is_met_once(at_once):
+    clf, rows, checks = double(), [], []
+    batch = clf.encode(TEXTS)
     reference = conductance(clf, batch, steps=7, at_once=1000)
-    assert torch.allclose(found.attribution[0], reference.attribution[0], atol=1e-13)
+    clf.model.register_forward_pre_hook(
+        lambda model, given, named: rows.append(len(named["inputs_embeds"])), with_kwargs=True
+    )
+    found = conductance(clf, batch, steps=7, at_once=at_once, check=lambda: checks.append(1))
+    assert max(rows) <= at_once and sum(rows) == 3 * 7 + 3 and len(checks) == len(rows)
+    assert_same(found.attribution, reference.attribution)
     assert torch.allclose(found.delta, reference.delta, atol=1e-12)
     assert torch.equal(found.predicted, reference.predicted)
 
 
-def test_a_text_without_words_is_its_own_baseline(by_hand):
-    clf, _, _ = by_hand
-    clf.model = OneMap(2).eval()
-    ids = torch.tensor([[2, 3]])
-    found = conductance(clf, {"input_ids": ids, "attention_mask": torch.ones_like(ids)}, steps=3)
-    assert not found.attribution[0].any() and not found.change.any() and not found.delta.any()
+def test_a_text_without_words_is_its_own_baseline():
+    clf = double()
+    found = conductance(clf, clf.encode([""]), steps=3)
+    for one in (*found.attribution, found.change, found.delta):
+        assert one.abs().max() < 1e-12
 
 
 @EACH_FAMILY

@@ -1,7 +1,5 @@
 """Figures and tables of the thesis: their requests hold up, runs are read beside what it prints."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.audit.experiments import ExperimentAsk

@@ -1,8 +1,6 @@
 """The form of an audit of tickets: arms are procedures with scores, columns are those of the
 file."""
 
-from __future__ import annotations
-
 from tests.pages.checks import html_of
 from tests.pages.forms import asked, drawn, key
 

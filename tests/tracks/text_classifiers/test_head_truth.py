@@ -1,7 +1,5 @@
 """Scores against what silencing a head costs: correlation and slope by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

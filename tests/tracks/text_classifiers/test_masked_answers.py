@@ -1,7 +1,5 @@
 """Answers under many masks at once are those of one masked forward pass after another."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

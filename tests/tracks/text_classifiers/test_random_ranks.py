@@ -1,7 +1,5 @@
 """Where an arm stands among random masks: by hand, and in simulation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

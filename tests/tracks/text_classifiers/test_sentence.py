@@ -7,7 +7,6 @@ import json
 
 import numpy as np
 import pytest
-import torch
 from captum.attr import LayerIntegratedGradients
 
 from engine.cli import main
@@ -119,12 +118,6 @@ def test_weights_of_words_are_those_of_captums_layer(family):
     assert mask.all()
     np.testing.assert_allclose(found, expected.detach(), atol=2e-4)
     assert found[0] == found[-1] == 0, "special tokens stay as they are"
-
-
-def test_log_odds_of_several_classes():
-    logits = torch.tensor([[1.0, 2.0, 0.5]], dtype=torch.float64)
-    chances = logits.softmax(-1)
-    torch.testing.assert_close(log_odds(logits), torch.log(chances / (1 - chances)))
 
 
 def test_tokens_are_put_together_to_words():

@@ -1,7 +1,5 @@
 """Masks of one task on another: what is trained, what is said, and what is refused."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A model that guesses gets no verdict: no sentence, no colour, no advice."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.report import story

@@ -1,7 +1,5 @@
 """Winning tickets by hand: the definition, its spread, and what too few seeds allow."""
 
-from __future__ import annotations
-
 import math
 
 import pandas as pd
