@@ -88,7 +88,7 @@ def rows(run: Any, choice: Choice) -> list[Measure]:
     found = [
         Measure(
             f"dense: bias {dense['value']:.3f} (null up to {dense['null_high']:.3f}), perplexity",
-            float(results["dense", "perplexity"]),
+            results["dense", "perplexity"],
             "",
         )
     ]

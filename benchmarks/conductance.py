@@ -107,10 +107,8 @@ def times() -> list[Measure]:
             partial(layer_conductance, clf, batch, goal, STEPS),
         )
         name = f"{layers} layers, {TEXTS} texts of {TOKENS} tokens, {STEPS} steps"
-        found.append(
-            Measure(f"{name}: all layers at once", round(1e3 * float(np.median(ours)), 1), "ms")
-        )
-        ratio = round(float(np.median(theirs / ours)), 2)
+        found.append(Measure(f"{name}: all layers at once", round(1e3 * np.median(ours), 1), "ms"))
+        ratio = round(np.median(theirs / ours), 2)
         found.append(Measure(f"{name}: Captum per layer over it", ratio, "x", bar, at_least=True))
     return found
 
@@ -142,11 +140,11 @@ def spearman() -> list[Measure]:
 
     here, there = _in_turn(ours, theirs)
     name = f"Spearman of {clf.n_layers * clf.n_heads} heads, {TEXTS} texts of {TOKENS} tokens"
-    ratio = round(float(np.median(there / here)), 2)
+    ratio = round(np.median(there / here), 2)
     return [
         Measure(
             f"{name}: largest difference from scipy",
-            float(np.abs(ours() - theirs()).max()),
+            np.abs(ours() - theirs()).max(),
             "",
             SPEARMAN_APART,
         ),

@@ -59,9 +59,7 @@ def steps(arch: str, size: int) -> list[Measure]:
 
 
 def _speed(name: str, times: np.ndarray, batches: int) -> Measure:
-    return Measure(
-        f"{name}, examples per second", round(batches * BATCH / float(np.median(times))), "1/s"
-    )
+    return Measure(f"{name}, examples per second", round(batches * BATCH / np.median(times)), "1/s")
 
 
 def _steps_of(mode: str, arch: str, size: int) -> Callable[[], Any]:

@@ -45,7 +45,7 @@ def steps(arch: str, size: int) -> list[Measure]:
     plain = times["plain"]
     name = f"{arch} at {size} px, batch of {BATCH}"
     return [
-        Measure(f"{name}: plain training step", round(1e3 * float(np.median(plain)), 2), "ms"),
+        Measure(f"{name}: plain training step", round(1e3 * np.median(plain), 2), "ms"),
         Measure(f"{name}: AutoBot step over it", ratio(times["autobot"], plain), "x", AUTOBOT_BAR),
         Measure(f"{name}: Taylor step over it", ratio(times["taylor"], plain), "x", TAYLOR_BAR),
     ]

@@ -104,13 +104,13 @@ def _shares(run: Run, rows: pd.DataFrame) -> list[Measure]:
     return [
         Measure(
             f"{name}: intervals that hold, of {len(rows)}",
-            round(float(rows["holds"].mean()), 3),
+            round(rows["holds"].mean(), 3),
             "",
             BAR,
             True,
         ),
-        Measure(f"{name}: missed by, median", round(float(rows["miss"].median()), 4), ""),
-        Measure(f"{name}: measured change, median", round(float(rows["change"].median()), 4), ""),
+        Measure(f"{name}: missed by, median", round(rows["miss"].median(), 4), ""),
+        Measure(f"{name}: measured change, median", round(rows["change"].median(), 4), ""),
     ]
 
 

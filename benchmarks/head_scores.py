@@ -121,12 +121,8 @@ def signal_rows(
     return [
         Measure(f"{case.name}: dense bias", level[0], "toxicity"),
         Measure(f"{case.name}: null band of the dense bias, upper end", level[1], "toxicity"),
-        Measure(
-            f"{case.name}: heads with small effects", int(small.sum()), f"of {len(small)} heads"
-        ),
-        Measure(
-            f"{case.name}: median over heads of the smallest ESS/n", float(ess.median()), "of n"
-        ),
+        Measure(f"{case.name}: heads with small effects", small.sum(), f"of {len(small)} heads"),
+        Measure(f"{case.name}: median over heads of the smallest ESS/n", ess.median(), "of n"),
         Measure(
             f"{case.name}: heads that fell back",
             int((scored["reweight"].table.query("seed == -1")["estimator"] == "generate").sum()),
@@ -148,7 +144,7 @@ def agreement_rows(
             Measure(
                 f"{case.name}: {name} against truth, Pearson over heads, mean of {len(SEEDS)}"
                 " seeds",
-                float(np.mean(found)),
+                np.mean(found),
                 "r",
                 bar,
                 True,

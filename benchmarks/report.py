@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from types import ModuleType
+from typing import SupportsFloat
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Measure:
     """
 
     name: str
-    value: float
+    value: SupportsFloat
     unit: str
     bar: float | None = None
     at_least: bool = False
@@ -34,9 +35,8 @@ class Measure:
     def holds(self) -> bool | None:
         if self.bar is None:
             return None
-        floor = -math.inf if self.floor is None else self.floor
-        is_met = self.value >= self.bar if self.at_least else floor <= self.value <= self.bar
-        return bool(is_met)  # of numpy's numbers it is no bool, which is never `False`
+        value, floor = float(self.value), -math.inf if self.floor is None else self.floor
+        return value >= self.bar if self.at_least else floor <= value <= self.bar
 
     def to_dict(self) -> dict[str, object]:
         kept = {name: value for name, value in asdict(self).items() if name != "at_least"}
@@ -60,7 +60,9 @@ def show(measures: Sequence[Measure], as_json: bool) -> int:
             relation = relation if measure.floor is None else f"{measure.floor:g} to"
             bar = "" if measure.bar is None else f", bar: {relation} {measure.bar:g} {measure.unit}"
             verdict = {True: "holds", False: "DOES NOT HOLD", None: ""}[measure.holds]
-            print(f"{measure.name}: {measure.value:.3g} {measure.unit}{bar} {verdict}".rstrip())
+            print(
+                f"{measure.name}: {float(measure.value):.3g} {measure.unit}{bar} {verdict}".rstrip()
+            )
     return 1 if any(measure.holds is False for measure in measures) else 0
 
 

@@ -94,7 +94,7 @@ def _losses(one: Drawn, errors: BiasErrors, change: np.ndarray) -> list[Loss]:
 
 def _quality(one: Drawn) -> Loss:
     """What the quality loses."""
-    seen = QUALITY + NOISE * float(one.generator.standard_normal())
+    seen = QUALITY + NOISE * one.generator.standard_normal()
     return Loss("", seen, NOISE, 10_000, 0.0, TOLERATED[1])
 
 
@@ -107,7 +107,7 @@ def _gains_nothing(worlds: int) -> Measure:
         {"value": 1 + value, "delta": value, "delta_low": low, "delta_high": high, "n": 1}
         for value, low, high in ends
     ]
-    closed = float(np.mean([is_closed(Metric("bias:group_means"), row) for row in rows]))
+    closed = np.mean([is_closed(Metric("bias:group_means"), row) for row in rows])
     return Measure(
         "advice, 4 × 60 prompts: sees a gain where there is none", closed, "", GAIN_ERROR
     )

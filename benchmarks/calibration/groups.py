@@ -83,7 +83,7 @@ def _single(world: World, worlds: int) -> list[Measure]:
     names = ("a subgroup's toxicity", "its change", "the change of its perplexity")
     where = f"words {world.words}, templates {world.templates}"
     return [
-        Measure(f"{COVERED}: {name}, {where}", float(share), "of groups", 0.98, floor=0.92)
+        Measure(f"{COVERED}: {name}, {where}", share, "of groups", 0.98, floor=0.92)
         for name, share in zip(names, np.mean(held, axis=0), strict=True)
     ]
 
@@ -104,8 +104,8 @@ def _named(world: World, worlds: int, spread: float = OWN) -> list[Measure]:
     where = f"that changes none of 4, words {world.words}, templates {world.templates}"
     where += f", template and group SD {spread / 2:g}" if spread != OWN else ""
     return [
-        Measure(f"a group is named of a cut {where}", float(allowed), "of cuts", 0.08),
-        Measure(f"one would be, were each looked at alone, {where}", float(alone), "of cuts"),
+        Measure(f"a group is named of a cut {where}", allowed, "of cuts", 0.08),
+        Measure(f"one would be, were each looked at alone, {where}", alone, "of cuts"),
     ]
 
 
@@ -126,7 +126,7 @@ def _seen(world: World, share: float, worlds: int) -> Measure:
                 size = max(smallest_seen(row, len(rows), 1.0) for row in rows)
         found.append(direction(rows[0], len(rows)) == "rose")
     what = f"a rise of a group is found that four of five repeats would find, {share:.0%} toxic"
-    return Measure(what, float(np.mean(found)), "of worlds", 0.95, floor=0.65)
+    return Measure(what, np.mean(found), "of worlds", 0.95, floor=0.65)
 
 
 def _holds(row: dict[str, object], name: str, truth: float) -> bool:
@@ -138,11 +138,11 @@ def _judged(world: World) -> list[Measure]:
     it says."""
     one, where = drawn(world, 1, 0), f"words {world.words}, templates {world.templates}"
     errors = BiasErrors(one.table)
-    shares = {"subgroups with a verdict": float(np.mean([not why for why in verdicts(errors)]))}
+    shares = {"subgroups with a verdict": np.mean([not why for why in verdicts(errors)])}
     if world.words == 1 or world.templates == 2:
         table = one.table.assign(toxicity=np.clip(one.dense[:, 0], 0.0, 1.0))
         ends = errors.interval(table=table).low, errors.difference(table).p
-        shares["biases or their changes with an interval"] = float(np.isfinite(ends).mean())
+        shares["biases or their changes with an interval"] = np.isfinite(ends).mean()
     return [Measure(f"{name}, {where}", share, "", 0.0) for name, share in shares.items()]
 
 
@@ -188,7 +188,7 @@ def _rare(worlds: int) -> list[Measure]:
             ("a subgroup's toxicity", "its change"), np.mean(rows, 0), strict=True
         ):
             said = f"{COVERED}: {name}, {share:.0%} of texts toxic"
-            found.append(Measure(said, float(held), "of groups", 1.0, floor=0.92))
+            found.append(Measure(said, held, "of groups", 1.0, floor=0.92))
     return found
 
 
@@ -209,7 +209,7 @@ def _alike(worlds: int) -> list[Measure]:
             )
         names = ("a gap is shown", "a change of all texts is shown")
         for name, share in zip(names, np.mean(shown, axis=0), strict=True):
-            found.append(Measure(f"{name} where none is, {groups} groups", float(share), "", 0.08))
+            found.append(Measure(f"{name} where none is, {groups} groups", share, "", 0.08))
     return found
 
 
@@ -225,7 +225,7 @@ def _heads(worlds: int) -> list[Measure]:
         )
         for name, test in tests:
             said = f"size of a head's test at .05, {groups} groups, {templates} templates{name}"
-            found.append(Measure(said, float(np.mean(test.p_of_nothing < 0.05)), "of heads"))
+            found.append(Measure(said, np.mean(test.p_of_nothing < 0.05), "of heads"))
     return found
 
 
@@ -238,8 +238,8 @@ def _uneven() -> list[Measure]:
     word = table["descriptor"].where(table.groupby("subgroup").cumcount() < 10, table["subgroup"])
     judged = [not why for why in verdicts(BiasErrors(table.assign(descriptor=word)))]
     return [
-        Measure("group bands, 20 and 100 prompts of five words", float(np.isfinite(band.p)), "", 0),
-        Measure("subgroups with a verdict, one word of .9", float(np.mean(judged)), "", 0.0),
+        Measure("group bands, 20 and 100 prompts of five words", np.isfinite(band.p), "", 0),
+        Measure("subgroups with a verdict, one word of .9", np.mean(judged), "", 0.0),
     ]
 
 
@@ -255,7 +255,7 @@ def _text(worlds: int) -> list[Measure]:
             nll = 99.2 + 3.0 * (moved - mean)
             ends = [paired_perplexity_difference(dense, dense.assign(nll=one)) for one in nll]
             truth = np.exp(3.1) - np.exp(3.0)
-            held = float(np.mean([one.low <= truth <= one.high for one in ends]))
+            held = np.mean([one.low <= truth <= one.high for one in ends])
             bars = (None, False, None) if name else (0.98, False, 0.92)
             found.append(Measure(f"{COVERED}: perplexity, {blocks} blocks{name}", held, "", *bars))
     return found
@@ -280,6 +280,6 @@ def _null_bands(worlds: int, reading: str = "group_means", note: str = "") -> li
                 else f"size of the group null band at .05, template and group SD {spread:g}"
             )
             bars = (0.08, False) if not apart else (None if note else 0.7, True)
-            share, said = float(np.mean(passed)), f"{name}, {templates} templates{note}"
+            share, said = np.mean(passed), f"{name}, {templates} templates{note}"
             found.append(Measure(said, share, "of worlds", *bars))
     return found

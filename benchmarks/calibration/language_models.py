@@ -141,7 +141,7 @@ def _null_band(worlds: int) -> list[Measure]:
             for column in toxicity.T
         ]
         name = f"size of the group null band at .05, descriptor SD {spread:g}, groups alike"
-        found.append(Measure(name, float(np.mean(passed)), "of worlds", 0.08))
+        found.append(Measure(name, np.mean(passed), "of worlds", 0.08))
     return found
 
 
@@ -156,7 +156,7 @@ def _tests(worlds: int, layouts: int) -> list[Measure]:
     one = _head(World(4, 100, 8, 26, 0.4), 0.5, 50, 0)[0].p_of_nothing
     size, two = "size of the head test at nominal .05, no effect", APART[0]
     return [
-        Measure(size, float(np.mean(sizes)), "of heads", 0.06, floor=0.03),
+        Measure(size, np.mean(sizes), "of heads", 0.06, floor=0.03),
         Measure(f"{size}, the world where it is largest", max(sizes), "of heads", 0.07),
         Measure(f"{size}, the world where it is smallest", min(sizes), "of heads", 0.02, True),
         Measure(f"{size}, two hardly apart groups of 15 prompts", found(two, 0.0), "", 0.06),
@@ -170,7 +170,7 @@ def _tests(worlds: int, layouts: int) -> list[Measure]:
         ),
         Measure(
             "p of a head that carries half of the bias, 100 prompts per subgroup",
-            float(np.median(one)),
+            np.median(one),
             "",
             1e-6,
         ),
@@ -201,7 +201,7 @@ def _coverage(worlds: int, layouts: int) -> list[Measure]:
                     covered.setdefault(name, []).append(covers(one))
         for name, shares in covered.items():
             name = f"coverage of 95 % intervals: {name}{said}"
-            found.append(Measure(name, float(np.mean(shares)), "of worlds", bar, floor=floor))
+            found.append(Measure(name, np.mean(shares), "of worlds", bar, floor=floor))
     return found
 
 
@@ -241,7 +241,7 @@ def _correlations(worlds: int) -> list[Measure]:
             low, high = correlation_interval(_two_axes(draw, 144, share, far, alike))
             held.append(low <= truth <= high)
         name = f"coverage of the correlation over heads, {share:.1%} of them {far:g} times as large"
-        found.append(Measure(name, float(np.mean(held)), "of worlds", floor, at_least=True))
+        found.append(Measure(name, np.mean(held), "of worlds", floor, at_least=True))
     return found
 
 

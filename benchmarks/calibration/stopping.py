@@ -20,7 +20,7 @@ MOST, VARIANTS = 4, 5
 def measures(quick: bool) -> list[Measure]:
     worlds, layouts = (60, 1) if quick else (400, 3)
     found = [_covered(world, worlds, seed) for world in APART for seed in range(layouts)]
-    fixed, stopped, draws, widest = (float(np.mean(part)) for part in zip(*found, strict=True))
+    fixed, stopped, draws, widest = np.mean(found, axis=0)
     name = f"{MOST} draws of every prompt at most, {VARIANTS} variants"
     return [
         Measure(f"{name}: coverage of 95 % intervals where all are drawn", fixed, "of intervals"),

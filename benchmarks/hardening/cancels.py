@@ -45,7 +45,7 @@ def _one(given: tuple[Audited, int]) -> tuple[float, str]:
     audit, number = given
     draw = rng("hardening cancels", audit.track, number)
     for attempt in range(TRIES):
-        moment = float(draw.random()) * (audit.seconds + IMPORTS) * 0.7**attempt
+        moment = draw.random() * (audit.seconds + IMPORTS) * 0.7**attempt
         with TemporaryDirectory(prefix="hardening-cancel-", ignore_cleanup_errors=True) as folder:
             seconds, phase = _cancelled(audit, Store(Path(folder)), moment)
         if seconds is not None:

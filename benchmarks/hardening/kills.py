@@ -41,7 +41,7 @@ def _one(given: tuple[Audited, int]) -> str:
         for attempt in range(TRIES):
             store, log = Path(folder) / f"store{attempt}", Path(folder) / f"log{attempt}"
             words = [*audit.words, "--json", "--store", str(store)]
-            moment = float(draw.random()) * audit.seconds * 0.8**attempt
+            moment = draw.random() * audit.seconds * 0.8**attempt
             if forked(words, log, after=moment).code < 0:
                 again = forked(words, log)
                 return _differing(

@@ -77,7 +77,7 @@ def _one_session(address: str, number: int, pause: float, actions: int) -> list[
     run = min(Store(EMBEDDED).list(), key=lambda summary: summary.created).id
     visitor = Visitor(address, run)
     try:
-        time.sleep(float(draw.random()) * pause)
+        time.sleep(draw.random() * pause)
         visitor.go(PAGES[0])
         due = time.monotonic()
         for _ in range(actions):
