@@ -8,12 +8,19 @@ import inspect
 import json
 import math
 import pkgutil
+import re
+import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from types import ModuleType
-from typing import SupportsFloat
+from typing import SupportsFloat, TypeVar
+
+from engine.core.files import PROJECT
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,25 @@ def show(measures: Sequence[Measure], as_json: bool) -> int:
                 f"{measure.name}: {float(measure.value):.3g} {measure.unit}{bar} {verdict}".rstrip()
             )
     return 1 if any(measure.holds is False for measure in measures) else 0
+
+
+def timed(do: Callable[[], T], clock: Callable[[], float] = time.perf_counter) -> tuple[T, float]:
+    """What it gives, and the seconds that it takes by a clock."""
+    start = clock()
+    return do(), clock() - start
+
+
+def in_a_process(code: str) -> float:
+    """The number that some code prints last, in a process of its own."""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
+    return float(done.stdout.splitlines()[-1])
+
+
+def memory(kind: str, process: int | str = "self") -> int:
+    """Bytes of a process as Linux counts them: VmRSS, those it holds; VmHWM, the most so far."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace")
+    return 1024 * int(re.findall(rf"^{kind}:\s+(\d+) kB", status, re.MULTILINE)[0])
 
 
 def run_all(

@@ -3,7 +3,6 @@ comparison."""
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import json
 import os
@@ -11,14 +10,14 @@ import pkgutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pandas as pd
 
@@ -153,15 +152,6 @@ def _timeless(table: pd.DataFrame) -> pd.DataFrame:
 
 def run_of(store: Path, run: str) -> Run:
     return Store(store).open(run)
-
-
-@contextlib.contextmanager
-def explained(what: str, failed: list[str]) -> Iterator[Any]:
-    """An error within it is noted under `what` instead of ending the benchmark."""
-    try:
-        yield
-    except Exception as error:
-        failed.append(f"{what}: {type(error).__name__}: {str(error)[:200]}")
 
 
 def tell(row: str, failed: Sequence[str]) -> None:
