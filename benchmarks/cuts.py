@@ -45,7 +45,7 @@ BETTER, SECONDS = 3, 60.0
 """Bars: axes on which a method helps, and seconds for 10,000 sets by prediction."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Measure and print; exit code 1 when a bar is missed."""
     options = parser(__doc__)
     options.add_argument("--seeds", type=int, default=5, help="how often heads are scored anew")
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument(
         "--share", type=float, choices=SHARES, action="append", help="default: all"
     )
-    asked = options.parse_args(arguments)
+    asked = options.parse_args()
     audited = REQUEST
     if asked.run:
         stores = [Store(default_root()), Store(EMBEDDED, read_only=True)]

@@ -8,7 +8,7 @@ counts: accuracy or AUC of all items and of each group, gaps between groups.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -32,13 +32,13 @@ BAR = 0.9
 """Share of 95 % intervals that hold."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Measure and print; exit code 1 when a bar is missed."""
     options = parser(__doc__)
     options.add_argument(
         "--sets", type=int, default=20, help="how many sets of each audit are measured"
     )
-    asked = options.parse_args(arguments)
+    asked = options.parse_args()
     measures = []
     for run in audits():
         with tempfile.TemporaryDirectory() as folder:

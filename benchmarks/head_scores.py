@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -39,7 +38,7 @@ PEARSON, ICC, TIME, SAME_ICC = (
 PUBLISHED, GROUPED = 10.0, 5
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Measure and print; exit code 1 when a bar is missed."""
     options = parser(__doc__)
     options.add_argument(
@@ -47,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options.add_argument("--prompts", type=int, default=432, help="at most so many prompts")
     options.add_argument("--only", choices=("demo", "stories"), help="one of the two models")
-    asked = options.parse_args(arguments)
+    asked = options.parse_args()
     measures: list[Measure] = []
     if asked.only != "stories":
         measures += measure(DEMO, asked.truth, asked.prompts, bars=True)

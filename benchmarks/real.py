@@ -417,7 +417,7 @@ SHAPE: dict[str, Any] = {"num_hidden_layers": 32, "num_attention_heads": 32, "hi
 SHAPE |= {"num_key_value_heads": 32, "intermediate_size": 11008, "max_position_embeddings": 2048}
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     options = parser(__doc__)
     options.add_argument("--model", required=True, metavar="FOLDER_OR_FILE")
     options.add_argument("--only", action="append", choices=sorted(ROWS))
@@ -426,7 +426,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("--prompts", type=int, default=300)
     options.add_argument("--tokens", type=int, default=4000, help="of text for perplexity")
     options.add_argument("--corpus", help="text for perplexity, instead of ours")
-    asked = options.parse_args(arguments)
+    asked = options.parse_args()
     request = AuditRequest(
         model=asked.model,
         axes=(AXIS,),

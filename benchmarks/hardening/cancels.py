@@ -28,8 +28,8 @@ def measures(times: int) -> list[Measure]:
     """The slowest and the usual cancel of all kinds."""
     found = audits()
     tried = side_by_side(_one, [(audit, at) for audit in found for at in range(times * CANCELS)])
-    tell("cancels", [told for _, told in tried if told])
-    seconds = [each for each, _ in tried]
+    seconds, told = zip(*tried, strict=True)
+    tell("cancels", told)
     name = (
         f"{len(tried)} jobs of {len(found)} kinds cancelled at random moments: until the process is"
         " gone"
