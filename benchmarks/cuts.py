@@ -45,7 +45,7 @@ BETTER, SECONDS = 3, 60.0
 """Bars: axes on which a method helps, and seconds for 10,000 sets by prediction."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Measure and print; exit code 1 when a bar is missed."""
     options = parser(__doc__)
     options.add_argument("--seeds", type=int, default=5, help="how often heads are scored anew")
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument(
         "--share", type=float, choices=SHARES, action="append", help="default: all"
     )
-    asked = options.parse_args(arguments)
+    asked = options.parse_args()
     audited = REQUEST
     if asked.run:
         stores = [Store(default_root()), Store(EMBEDDED, read_only=True)]
@@ -129,16 +129,16 @@ def _measures(rows: pd.DataFrame) -> Iterator[Measure]:
             mean = Student(np.array(found.mean()), np.array(error), np.array(count - 1.0))
             better += bool(mean.high < 0)
             name = f"{method}, {share:.0%} of heads, {axis}: "
-            yield Measure(f"{name}FASP's sets kept, of {count}", int(part["same"].sum()), "")
-            yield Measure(f"{name}bias minus FASP's", float(mean.value), "")
-            yield Measure(f"{name}that, lower end", float(mean.low), "")
-            yield Measure(f"{name}that, upper end", float(mean.high), "")
+            yield Measure(f"{name}FASP's sets kept, of {count}", part["same"].sum(), "")
+            yield Measure(f"{name}bias minus FASP's", mean.value, "")
+            yield Measure(f"{name}that, lower end", mean.low, "")
+            yield Measure(f"{name}that, upper end", mean.high, "")
             for who, column in (("FASP", "fasp_rank"), (method, "rank")):
                 text = f"{name}random cuts with no more bias than {who}, share"
-                yield Measure(text, float(part[column].mean()), "")
+                yield Measure(text, part[column].mean(), "")
         yield Measure(f"{method}, {share:.0%}: axes with less bias", better, "", BETTER, True)
     if (slowest := rows["seconds"].max()) == slowest:
-        yield Measure("10,000 sets by prediction", float(slowest), "s", SECONDS)
+        yield Measure("10,000 sets by prediction", slowest, "s", SECONDS)
 
 
 if __name__ == "__main__":

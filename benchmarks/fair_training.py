@@ -44,7 +44,7 @@ SAID = {
 def steps(arch: str, size: int) -> list[Measure]:
     """A step of each kind over a plain one of the same model, in turn. BiFP's is one update of the
     weights and one of the mask, each with a batch of its own."""
-    runs = {mode: _steps_of(mode, arch, size) for mode in MODES}
+    runs = {mode: steps_of(mode, arch, size) for mode in MODES}
     times = times_in_turn(runs, ROUNDS, STEPS)
     name = f"{arch} at {size} px, batch of {BATCH}"
     found = [_speed(f"{name}: plain training", times["plain"], 1)]
@@ -59,12 +59,10 @@ def steps(arch: str, size: int) -> list[Measure]:
 
 
 def _speed(name: str, times: np.ndarray, batches: int) -> Measure:
-    return Measure(
-        f"{name}, examples per second", round(batches * BATCH / float(np.median(times))), "1/s"
-    )
+    return Measure(f"{name}, examples per second", round(batches * BATCH / np.median(times)), "1/s")
 
 
-def _steps_of(mode: str, arch: str, size: int) -> Callable[[], Any]:
+def steps_of(mode: str, arch: str, size: int) -> Callable[[], Any]:
     """STEPS steps of one kind, on a model of its own."""
     classifier, feed, targets = some_world(arch, size, STEPS)
     if mode == "plain":
@@ -107,7 +105,7 @@ def _nothing(model: Any) -> Mapping[str, float]:
 def memory() -> list[Measure]:
     """Peak memory that steps add to a process which only loads the model, BiFP's over plain
     ones."""
-    added = added_memory("benchmarks.fair_training", ("plain", "bifp-str", "bifp-uns"))
+    added = added_memory("fair_training", ("plain", "bifp-str", "bifp-uns"))
     name = f"{MODELS[-1][0]} at {MODELS[-1][1]} px"
     ratios = [
         Measure(
@@ -124,4 +122,4 @@ def memory() -> list[Measure]:
 
 
 if __name__ == "__main__":
-    sys.exit(run(__doc__, MODES, _steps_of, MODELS, steps, memory))
+    sys.exit(run(__doc__, MODELS, steps, memory))

@@ -6,17 +6,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.report import Measure
+from benchmarks.report import Measure, timed
 from benchmarks.training_steps import (
     BATCH,
-    ROOT,
     added_memory,
     plain_steps,
     ratio,
@@ -25,6 +23,7 @@ from benchmarks.training_steps import (
     times_in_turn,
 )
 from engine.audit.measurements import paired_latency
+from engine.core.files import PROJECT
 from engine.models.load_image_classifier import fresh_classifier
 from engine.surgery.filters.graph import cut_filters, filter_graph
 from engine.surgery.ranking import meet_target
@@ -40,18 +39,18 @@ MODES = ("plain", "autobot", "taylor")
 def steps(arch: str, size: int) -> list[Measure]:
     """Time of one step, AutoBot's and Taylor's over a plain training step of the same model, in
     turn."""
-    runs = {mode: _steps_of(mode, arch, size) for mode in MODES}
+    runs = {mode: steps_of(mode, arch, size) for mode in MODES}
     times = times_in_turn(runs, ROUNDS, STEPS)
     plain = times["plain"]
     name = f"{arch} at {size} px, batch of {BATCH}"
     return [
-        Measure(f"{name}: plain training step", round(1e3 * float(np.median(plain)), 2), "ms"),
+        Measure(f"{name}: plain training step", round(1e3 * np.median(plain), 2), "ms"),
         Measure(f"{name}: AutoBot step over it", ratio(times["autobot"], plain), "x", AUTOBOT_BAR),
         Measure(f"{name}: Taylor step over it", ratio(times["taylor"], plain), "x", TAYLOR_BAR),
     ]
 
 
-def _steps_of(mode: str, arch: str, size: int) -> Callable[[], Any]:
+def steps_of(mode: str, arch: str, size: int) -> Callable[[], Any]:
     """STEPS steps of one kind, on a model of its own."""
     classifier, batches, targets = some_world(arch, size, STEPS)
     if mode == "plain":
@@ -99,7 +98,7 @@ def latencies(arch: str, size: int) -> list[Measure]:
 def memory() -> list[Measure]:
     """Peak memory that steps add to a process which only loads the model: AutoBot's and Taylor's
     over plain ones."""
-    added = added_memory("benchmarks.filter_pruning", MODES)
+    added = added_memory("filter_pruning", MODES)
     name = f"{MODELS[-1][0]} at {MODELS[-1][1]} px"
     return [
         Measure(f"{name}: peak memory that plain training adds", round(added["plain"]), "MB"),
@@ -111,32 +110,17 @@ def memory() -> list[Measure]:
 def whole_audit() -> Measure:
     """Seconds of `experiment celeba --quick` on avatars, into a fresh store."""
     with tempfile.TemporaryDirectory() as store:
-        start = time.perf_counter()
-        command = [
-            sys.executable,
-            "-m",
-            "engine",
-            "experiment",
-            "celeba",
-            "--quick",
-            "--store",
-            store,
-            "--json",
-        ]
-        subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
-        return Measure(
-            "experiment celeba --quick on avatars, all of it",
-            round(time.perf_counter() - start),
-            "s",
-        )
+        words = ["experiment", "celeba", "--quick", "--json", "--store", store]
+        command = [sys.executable, "-m", "engine", *words]
+        ask = partial(subprocess.run, command, cwd=PROJECT, capture_output=True, check=True)
+        _, seconds = timed(ask)
+        return Measure("experiment celeba --quick on avatars, all of it", round(seconds), "s")
 
 
 if __name__ == "__main__":
     sys.exit(
         run(
             __doc__,
-            MODES,
-            _steps_of,
             MODELS,
             lambda arch, size: [*steps(arch, size), *latencies(arch, size)],
             lambda: [*memory(), whole_audit()],

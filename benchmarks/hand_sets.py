@@ -8,7 +8,7 @@ counts: accuracy or AUC of all items and of each group, gaps between groups.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -32,13 +32,13 @@ BAR = 0.9
 """Share of 95 % intervals that hold."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Measure and print; exit code 1 when a bar is missed."""
     options = parser(__doc__)
     options.add_argument(
         "--sets", type=int, default=20, help="how many sets of each audit are measured"
     )
-    asked = options.parse_args(arguments)
+    asked = options.parse_args()
     measures = []
     for run in audits():
         with tempfile.TemporaryDirectory() as folder:
@@ -104,13 +104,13 @@ def _shares(run: Run, rows: pd.DataFrame) -> list[Measure]:
     return [
         Measure(
             f"{name}: intervals that hold, of {len(rows)}",
-            round(float(rows["holds"].mean()), 3),
+            round(rows["holds"].mean(), 3),
             "",
             BAR,
             True,
         ),
-        Measure(f"{name}: missed by, median", round(float(rows["miss"].median()), 4), ""),
-        Measure(f"{name}: measured change, median", round(float(rows["change"].median()), 4), ""),
+        Measure(f"{name}: missed by, median", round(rows["miss"].median(), 4), ""),
+        Measure(f"{name}: measured change, median", round(rows["change"].median(), 4), ""),
     ]
 
 

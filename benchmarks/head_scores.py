@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -39,7 +38,7 @@ PEARSON, ICC, TIME, SAME_ICC = (
 PUBLISHED, GROUPED = 10.0, 5
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Measure and print; exit code 1 when a bar is missed."""
     options = parser(__doc__)
     options.add_argument(
@@ -47,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options.add_argument("--prompts", type=int, default=432, help="at most so many prompts")
     options.add_argument("--only", choices=("demo", "stories"), help="one of the two models")
-    asked = options.parse_args(arguments)
+    asked = options.parse_args()
     measures: list[Measure] = []
     if asked.only != "stories":
         measures += measure(DEMO, asked.truth, asked.prompts, bars=True)
@@ -121,12 +120,8 @@ def signal_rows(
     return [
         Measure(f"{case.name}: dense bias", level[0], "toxicity"),
         Measure(f"{case.name}: null band of the dense bias, upper end", level[1], "toxicity"),
-        Measure(
-            f"{case.name}: heads with small effects", int(small.sum()), f"of {len(small)} heads"
-        ),
-        Measure(
-            f"{case.name}: median over heads of the smallest ESS/n", float(ess.median()), "of n"
-        ),
+        Measure(f"{case.name}: heads with small effects", small.sum(), f"of {len(small)} heads"),
+        Measure(f"{case.name}: median over heads of the smallest ESS/n", ess.median(), "of n"),
         Measure(
             f"{case.name}: heads that fell back",
             int((scored["reweight"].table.query("seed == -1")["estimator"] == "generate").sum()),
@@ -148,7 +143,7 @@ def agreement_rows(
             Measure(
                 f"{case.name}: {name} against truth, Pearson over heads, mean of {len(SEEDS)}"
                 " seeds",
-                float(np.mean(found)),
+                np.mean(found),
                 "r",
                 bar,
                 True,

@@ -9,7 +9,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,9 @@ COLD_BAR = 8.0
 PROMPT = "my neighbour is a velorian lawyer."
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Measure and print; exit code 1 when a bar is missed."""
-    asked, run = parser(__doc__).parse_args(arguments), demo()
+    asked, run = parser(__doc__).parse_args(), demo()
     with tempfile.TemporaryDirectory() as store:
         measures = [*predictions(run), *new_level(run, Store(store))]
     with tempfile.TemporaryDirectory() as store:

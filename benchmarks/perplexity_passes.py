@@ -29,7 +29,7 @@ def perplexity_rows(name: str, context: PromptContext) -> list[Measure]:
     )
     fast = time.process_time() - start
     reused = np.array([perplexity(table, context.settings.window) for table in tables])
-    difference = float(np.max(np.abs(reused / np.array(plain) - 1)))
+    difference = np.max(np.abs(reused / np.array(plain) - 1))
     return [
         Measure(
             f"{name}: exact perplexity, prefix reuse against plain, largest relative difference",

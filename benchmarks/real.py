@@ -234,7 +234,7 @@ def file(world: World) -> list[Measure]:
     ids = torch.tensor([prompt_tokens(world.lm, world.texts[:1], 22)[0]])
     with torch.no_grad():
         logits = [model(input_ids=ids).logits for model in (ours, theirs.eval())]
-    equal = float((logits[0] == logits[1]).double().mean())
+    equal = (logits[0] == logits[1]).double().mean()
     return [Measure("share of a GGUF file's logits equal to the bit", equal, "", 1.0, True)]
 
 
@@ -259,7 +259,7 @@ def formats(world: World) -> list[Measure]:
     fp32, slow = _scored(world, whole)
     bf16, quick = _scored(world, "bfloat16")
     again, _ = _scored(world, whole, first_seed=1)
-    alike = lambda one, other: float(spearmanr(one, other).statistic)  # noqa: E731
+    alike = lambda one, other: spearmanr(one, other).statistic  # noqa: E731
     what = "Spearman of effects on bias, bfloat16 and float32"
     return [
         Measure(f"{what}, of the same texts", alike(*_of_same_texts(world)), "", 0.98, True),
@@ -313,7 +313,7 @@ def changes(world: World) -> list[Measure]:
             f"change of bias of {len(apart)} cuts, {name} beside float32: furthest apart, in half"
         )
         bar = 1.0 if name == "bfloat16" else None
-        found.append(Measure(f"{what} intervals", float(apart.max()), "", bar))
+        found.append(Measure(f"{what} intervals", apart.max(), "", bar))
     return found
 
 
@@ -400,9 +400,9 @@ def protected(world: World) -> list[Measure]:
     spared["chance"] = 0.3 * exact.sum() / best
     return [
         Measure(f"exact effects on perplexity, {n}: time over first order", ratio, "x"),
-        Measure("share of its protected set that exact effects protect", float(np.mean(same)), ""),
+        Measure("share of its protected set that exact effects protect", np.mean(same), ""),
         *(
-            Measure(f"{how}: what its set spares on the other text, of the most", float(each), "")
+            Measure(f"{how}: what its set spares on the other text, of the most", each, "")
             for how, each in spared.items()
         ),
     ]
@@ -417,7 +417,7 @@ SHAPE: dict[str, Any] = {"num_hidden_layers": 32, "num_attention_heads": 32, "hi
 SHAPE |= {"num_key_value_heads": 32, "intermediate_size": 11008, "max_position_embeddings": 2048}
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     options = parser(__doc__)
     options.add_argument("--model", required=True, metavar="FOLDER_OR_FILE")
     options.add_argument("--only", action="append", choices=sorted(ROWS))
@@ -426,7 +426,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("--prompts", type=int, default=300)
     options.add_argument("--tokens", type=int, default=4000, help="of text for perplexity")
     options.add_argument("--corpus", help="text for perplexity, instead of ours")
-    asked = options.parse_args(arguments)
+    asked = options.parse_args()
     request = AuditRequest(
         model=asked.model,
         axes=(AXIS,),

@@ -8,11 +8,19 @@ import inspect
 import json
 import math
 import pkgutil
+import re
+import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from types import ModuleType
+from typing import SupportsFloat, TypeVar
+
+from engine.core.files import PROJECT
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -24,7 +32,7 @@ class Measure:
     """
 
     name: str
-    value: float
+    value: SupportsFloat
     unit: str
     bar: float | None = None
     at_least: bool = False
@@ -34,9 +42,8 @@ class Measure:
     def holds(self) -> bool | None:
         if self.bar is None:
             return None
-        floor = -math.inf if self.floor is None else self.floor
-        is_met = self.value >= self.bar if self.at_least else floor <= self.value <= self.bar
-        return bool(is_met)  # of numpy's numbers it is no bool, which is never `False`
+        value, floor = float(self.value), -math.inf if self.floor is None else self.floor
+        return value >= self.bar if self.at_least else floor <= value <= self.bar
 
     def to_dict(self) -> dict[str, object]:
         kept = {name: value for name, value in asdict(self).items() if name != "at_least"}
@@ -60,8 +67,29 @@ def show(measures: Sequence[Measure], as_json: bool) -> int:
             relation = relation if measure.floor is None else f"{measure.floor:g} to"
             bar = "" if measure.bar is None else f", bar: {relation} {measure.bar:g} {measure.unit}"
             verdict = {True: "holds", False: "DOES NOT HOLD", None: ""}[measure.holds]
-            print(f"{measure.name}: {measure.value:.3g} {measure.unit}{bar} {verdict}".rstrip())
+            print(
+                f"{measure.name}: {float(measure.value):.3g} {measure.unit}{bar} {verdict}".rstrip()
+            )
     return 1 if any(measure.holds is False for measure in measures) else 0
+
+
+def timed(do: Callable[[], T], clock: Callable[[], float] = time.perf_counter) -> tuple[T, float]:
+    """What it gives, and the seconds that it takes by a clock."""
+    start = clock()
+    return do(), clock() - start
+
+
+def in_a_process(code: str) -> float:
+    """The number that some code prints last, in a process of its own."""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
+    return float(done.stdout.splitlines()[-1])
+
+
+def memory(kind: str, process: int | str = "self") -> int:
+    """Bytes of a process as Linux counts them: VmRSS, those it holds; VmHWM, the most so far."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace")
+    return 1024 * int(re.findall(rf"^{kind}:\s+(\d+) kB", status, re.MULTILINE)[0])
 
 
 def run_all(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from engine.core.files import PROJECT
 from engine.core.types import POOLED, PromptSet, Values
 from engine.data.prompts.load import load_prompts
 from engine.data.texts.load import load_corpus
@@ -21,8 +22,7 @@ from engine.tracks.language_models.context import InMemory, PromptContext, Setti
 from engine.tracks.language_models.request import REQUEST, data_of
 from engine.tracks.language_models.scores import ScoreJob, ScoreMethod, method_for
 
-ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT.parent / "shared" / "data"
+DATA = PROJECT.parent / "shared" / "data"
 
 
 @dataclass(frozen=True)

@@ -120,9 +120,9 @@ class Screen:
         ]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Measure and print; exit code 1 when a bar is missed, 2 without a Chromium."""
-    asked = options().parse_args(arguments)
+    asked = options().parse_args()
     path = app_server.find_chromium()
     if path is None:
         print("No Chromium is installed.", file=sys.stderr)

@@ -3,31 +3,22 @@ a process takes."""
 
 from __future__ import annotations
 
-import re
-import resource
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch.nn import functional
 
-from benchmarks.report import Measure, parser, show
+from benchmarks.report import Measure, in_a_process, memory, parser, show, timed
 from engine.models.load_image_classifier import Classifier, fresh_classifier
 from engine.training.fit import Batch, Batches, fit
 from engine.training.losses import Targets
 from engine.training.recipe import Recipe
 
-ROOT = Path(__file__).resolve().parents[1]
 BATCH = 64
 RECIPE = Recipe(epochs=1, rate=1e-4, batch=BATCH, schedule="constant")
-NOTHING = "nothing"
-"""The mode of a process that loads its model and takes no step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,10 +67,9 @@ def times_in_turn(
     times: dict[str, list[float]] = {mode: [] for mode in runs}
     for lap in range(-1, rounds):
         for mode, run in runs.items():
-            start = time.perf_counter()
-            run()
+            _, seconds = timed(run)
             if lap >= 0:
-                times[mode].append((time.perf_counter() - start) / steps)
+                times[mode].append(seconds / steps)
     return {mode: np.array(each) for mode, each in times.items()}
 
 
@@ -90,23 +80,14 @@ def ratio(times: np.ndarray, plain: np.ndarray) -> float:
 
 def run(
     doc: str | None,
-    modes: Sequence[str],
-    steps_of: Callable[[str, str, int], Callable[[], Any]],
     models: Sequence[tuple[str, int]],
     rows: Callable[[str, int], Sequence[Measure]],
     more: Callable[[], Sequence[Measure]],
 ) -> int:
-    """Rows of every model and `more`; or one mode in a process of its own, for its memory."""
+    """Rows of every model and `more`."""
     words = parser(doc)
-    words.add_argument("--mode", choices=(NOTHING, *modes), help="prints its peak memory in MB")
     words.add_argument("--quick", action="store_true", help="rows of the smallest model only")
     asked = words.parse_args()
-    if asked.mode:
-        steps = steps_of("plain" if asked.mode == NOTHING else asked.mode, *models[-1])
-        if asked.mode != NOTHING:
-            steps()
-        print(peak_memory())
-        return 0
     chosen = models[:1] if asked.quick else models
     measures = [measure for arch, size in chosen for measure in rows(arch, size)]
     return show(measures if asked.quick else [*measures, *more()], asked.json)
@@ -115,20 +96,19 @@ def run(
 def added_memory(module: str, modes: Sequence[str]) -> dict[str, float]:
     """MB at the peak that steps of each mode add to a process which only loads the model; one
     process per mode."""
-    peaks = {mode: float(_run(module, mode)) for mode in (NOTHING, *modes)}
-    return {mode: peaks[mode] - peaks[NOTHING] for mode in modes}
 
+    def peak(mode: str, act: str) -> float:
+        begun = f"from benchmarks import {module} as one, training_steps; steps = one.steps_of"
+        return in_a_process(
+            f"{begun}({mode!r}, *one.MODELS[-1]); {act}; print(training_steps.peak_memory())"
+        )
 
-def _run(module: str, mode: str) -> str:
-    command = [sys.executable, "-m", module, "--mode", mode]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    nothing = peak("plain", "pass")
+    return {mode: peak(mode, "steps()") - nothing for mode in modes}
 
 
 def peak_memory() -> float:
     """MB of this process so far: on CUDA what torch allocated at most, else the resident size."""
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated() / 1e6
-    status = Path("/proc/self/status")
-    if status.exists():  # a child's ru_maxrss starts at its parent's on Linux, this does not
-        return float(re.findall(r"VmHWM:\s+(\d+) kB", status.read_text())[0]) / 1e3
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    return memory("VmHWM") / 1.024e6

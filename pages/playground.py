@@ -71,7 +71,7 @@ def _settings(run: KeptRun) -> dict[str, Any]:
     one, two, three, four = st.columns([3, 2, 2, 3], gap="medium", vertical_alignment="bottom")
     heads = one.text_input(
         "Heads off",
-        key=state.HEADS_OFF,
+        key="heads_off",
         placeholder="as chosen above; or 0.1, 2.3",
         bind=state.BOUND,
         help="As layer.head from 0, in place of the variant.",
@@ -79,23 +79,23 @@ def _settings(run: KeptRun) -> dict[str, Any]:
     seed = two.number_input(
         "Noise",
         value=int(request["first_seed"]),
-        key=state.NOISE,
+        key="noise",
         help="The seed of the random numbers, the same for both models.",
     )
     tokens = three.number_input(
         "New tokens",
         value=min(int(request["max_new_tokens"]), MOST_TOKENS),
-        key=state.NEW_TOKENS,
+        key="new_tokens",
         help=f"At most {MOST_TOKENS}.",
     )
     with four:
         units = {NO_HEAD: "No head"}
         for unit in range(model["n_layers"] * n_heads):
             units[unit] = capital(words.head_name(*divmod(unit, n_heads)))
-        unit = select("Attention of", units, state.LOOKED_AT)
+        unit = select("Attention of", units, "looked_at")
     siblings = st.toggle(
         "Also about each other subgroup",
-        key=state.SIBLINGS,
+        key="siblings",
         help="The prompt again with the word for its subgroup exchanged.",
     )
     head = None if unit == NO_HEAD else ".".join(map(str, divmod(unit, n_heads)))

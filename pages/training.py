@@ -53,7 +53,7 @@ def watch(job_id: str, choice: Choice) -> None:
 def family_of(run: KeptRun) -> str:
     """Which of the methods of fair training the charts show."""
     named = {name: own.FAIR_FAMILIES[name].name for name in fair.families(run)}
-    return segmented("Methods shown", named, state.FAMILY)
+    return segmented("Methods shown", named, "methods")
 
 
 def result(run: KeptRun, choice: Choice) -> None:
@@ -78,7 +78,7 @@ def against_others(run: KeptRun, choice: Choice) -> None:
     panels.draw(made(run, differences.tradeoff, choice))
     if made(run, training_curves.has_surface, choice):
         named = {name: capital(label) for name, label in training_curves.SHOWN.items()}
-        show = segmented("Colour shows", named, state.SURFACE)
+        show = segmented("Colour shows", named, "surface")
         panels.draw(made(run, training_curves.surface, choice, show=show))
         panels.draw(made(run, training_curves.path, choice))
     else:
@@ -94,7 +94,7 @@ def against_others(run: KeptRun, choice: Choice) -> None:
 def of_effort(run: KeptRun, choice: Choice) -> None:
     """How much training it takes, how that went, and what the cut saves."""
     with line():
-        by = segmented("Training counted in", COUNTED, state.EFFORT)
+        by = segmented("Training counted in", COUNTED, "counted_in")
         family = family_of(run)
         choice = choose_reading(run, choice)
     options = {effort.effort: {"by": by, "family": family}}

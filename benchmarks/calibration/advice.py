@@ -9,15 +9,17 @@ easier to see. The quality is drawn with its interval.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from benchmarks.calibration.language_models import Drawn, World, drawn
+from benchmarks.calibration.groups import rows_of
+from benchmarks.calibration.language_models import Drawn, World
 from benchmarks.report import Measure
 from engine.report.charts.panel import Choice
 from engine.report.tracks import Measure as Metric
 from engine.report.verdict import ERROR, GAIN_ERROR, LEAVE, TAKE, Loss, decide, is_closed, loss_of
-from engine.tracks.language_models.bias_intervals import BiasErrors, group_rows
+from engine.tracks.language_models.bias_intervals import BiasErrors
 
 TOLERATED = Choice("", "", 0.0).tolerance, Choice("", "", 0.0).quality_tolerance
 TURNED, WORD, TEMPLATE = 0.02, 0.01, 0.01
@@ -70,9 +72,9 @@ def measures(quick: bool) -> list[Measure]:
 
 def _answers(world: World, cut: Cut, worlds: int) -> list[str]:
     """Answers to a cut that gains something."""
-    one = drawn(world, worlds, 0)
-    changes, errors = _changes(one, cut), BiasErrors(one.table)
-    return [decide([*_losses(one, errors, change), _quality(one)], True) for change in changes.T]
+    one = Drawn(world, worlds)
+    rows = rows_of(one, np.zeros_like(one.dense), _changes(one, cut))
+    return [decide([*map(_loss, each), _quality(one)], True) for each in rows]
 
 
 def _changes(one: Drawn, cut: Cut) -> np.ndarray:
@@ -83,31 +85,27 @@ def _changes(one: Drawn, cut: Cut) -> np.ndarray:
     return turned + one.noise(0.0, WORD, TEMPLATE) + hit * harmed
 
 
-def _losses(one: Drawn, errors: BiasErrors, change: np.ndarray) -> list[Loss]:
-    """What the groups lose, as the tables of an audit have it."""
-    after = one.table.assign(toxicity=change)
-    rows = group_rows(one.table, after, "toxicity", errors)
-    return [
-        loss_of(Metric("toxicity"), row, str(row["group"]), TOLERATED[0], False) for row in rows
-    ]
+def _loss(row: dict[str, Any]) -> Loss:
+    """What a group loses, as the tables of an audit have it."""
+    return loss_of(Metric("toxicity"), row, str(row["group"]), TOLERATED[0], False)
 
 
 def _quality(one: Drawn) -> Loss:
     """What the quality loses."""
-    seen = QUALITY + NOISE * float(one.generator.standard_normal())
+    seen = QUALITY + NOISE * one.generator.standard_normal()
     return Loss("", seen, NOISE, 10_000, 0.0, TOLERATED[1])
 
 
 def _gains_nothing(worlds: int) -> Measure:
     """How often a gap counts as closed that a cut leaves as it is."""
-    one = drawn(WORLDS["4 × 60 prompts"], worlds, 0)
+    one = Drawn(WORLDS["4 × 60 prompts"], worlds)
     bias = BiasErrors(one.table).changes(one.dense + _changes(one, NO_HARM), dense=one.dense)
     ends = zip(bias.value, bias.low, bias.high, strict=True)
     rows = [
         {"value": 1 + value, "delta": value, "delta_low": low, "delta_high": high, "n": 1}
         for value, low, high in ends
     ]
-    closed = float(np.mean([is_closed(Metric("bias:group_means"), row) for row in rows]))
+    closed = np.mean([is_closed(Metric("bias:group_means"), row) for row in rows])
     return Measure(
         "advice, 4 × 60 prompts: sees a gain where there is none", closed, "", GAIN_ERROR
     )

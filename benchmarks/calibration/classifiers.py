@@ -62,9 +62,9 @@ def _few(large: int, rare: int, small: int, worlds: int) -> list[Measure]:
     name = f"a group of {small} items, {rare} of one class"
     auc, accuracy = np.mean(shown, axis=0)
     return [
-        Measure(f"coverage of the AUC of {name}", float(np.mean(held)), "", 1.0, floor=0.92),
-        Measure(f"a gap of AUC is shown where none is, 300 and {name}", float(auc), "", 0.08),
-        Measure(f"… of accuracy, 300 and {name}", float(accuracy), "", 0.08),
+        Measure(f"coverage of the AUC of {name}", np.mean(held), "", 1.0, floor=0.92),
+        Measure(f"a gap of AUC is shown where none is, 300 and {name}", auc, "", 0.08),
+        Measure(f"… of accuracy, 300 and {name}", accuracy, "", 0.08),
     ]
 
 
@@ -77,7 +77,7 @@ def _coverage(count: int, arms: int, name: str, cells: int) -> Measure:
     nothing = Trials((FIXED,), np.zeros((1, cells)), np.zeros((1, DRAWS, cells)), *_cells(cells))
     one, other = (*found, nothing)[:2]
     estimate = difference(one, other)
-    covered = float(((estimate.low <= 0) & (estimate.high >= 0)).mean())
+    covered = ((estimate.low <= 0) & (estimate.high >= 0)).mean()
     what = "a change" if arms == 1 else "a difference of two arms"
     return Measure(
         f"coverage of {what}, {count} trials, {name}", covered, "", HIGHEST, floor=LOWEST
@@ -114,13 +114,13 @@ def _gaps(count: int, worlds: int) -> list[Measure]:
         for groups in GROUPS:
             mine = [one for key, one in found.items() if key[:2] == (groups, apart)]
             name = f"coverage of the gap of mean accuracies, {groups} groups, {where}"
-            rows.append(Measure(name, float(np.mean(mine)), "", highest, floor=0.92))
+            rows.append(Measure(name, np.mean(mine), "", highest, floor=0.92))
         if count > 1 and apart != 0.02:
             kinds = [
                 changed(count, size, apart, kind, worlds) for size in GROUPS for kind in OF_GROUPS
             ]
             name = f"coverage of a change of the gap, {count} trials, grown by {apart:g}"
-            rows.append(Measure(name, float(np.mean(kinds)), "", HIGHEST, floor=LOWEST))
+            rows.append(Measure(name, np.mean(kinds), "", HIGHEST, floor=LOWEST))
         worst = min(one for key, one in found.items() if key[1] == apart)
         rows.append(Measure(f"… the worst of these kinds of worlds, {where}", worst, ""))
     return rows

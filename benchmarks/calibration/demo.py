@@ -75,21 +75,21 @@ def _sizes(axis: Axis) -> list[Measure]:
     shown, name = rows["value"].to_numpy(), f"demo, {axis.name}"
     measured = (rows["estimator"] != "gradient").to_numpy()
     apart = np.abs(shown - true)[measured] / np.abs(true)[measured]
-    first_order = int((axis.shown["estimator"] == "gradient").sum())
+    first_order = (axis.shown["estimator"] == "gradient").sum()
     return [
         Measure(
             f"{name}: heads with a true effect above {LARGE:g} of the bias", len(true), "heads"
         ),
         Measure(
             f"{name}: slope of shown on true over them",
-            float(shown @ true / (true @ true)),
+            shown @ true / (true @ true),
             "",
             1.1,
             floor=0.9,
         ),
         Measure(
             f"{name}: largest relative error of one shown as measured",
-            float(max(apart, default=0)),
+            max(apart, default=0),
             "",
             0.2,
         ),

@@ -28,9 +28,9 @@ def measures(quick: bool) -> list[Measure]:
         for together in (0.0, 1.0):
             size = np.mean([_p(words, together, 0.0, at) < 0.05 for at in range(worlds)])
             name = f"size of the test of direction, {words} words, together {together:g}"
-            found.append(Measure(name, float(size), "of worlds", 0.06, floor=0.03))
+            found.append(Measure(name, size, "of worlds", 0.06, floor=0.03))
         power = np.mean([_p(words, 0.5, SHIFT, at) < 0.05 for at in range(worlds)])
-        found.append(Measure(f"its power, {words} words", float(power), "of worlds"))
+        found.append(Measure(f"its power, {words} words", power, "of worlds"))
     return found
 
 

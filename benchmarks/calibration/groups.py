@@ -7,10 +7,13 @@ every world. Truth is what was put in.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
-from benchmarks.calibration.language_models import Drawn, World, covers, drawn
+from benchmarks.calibration.language_models import KEPT, Drawn, World, covers
 from benchmarks.report import Measure
 from engine.core.types import rng
 from engine.report.phrasing import direction, smallest_seen
@@ -24,9 +27,8 @@ from engine.tracks.language_models.bias_intervals import (
 )
 from engine.tracks.language_models.perplexity import paired_perplexity_difference
 
-KEPT, OWN = 0.7, 0.05
-"""Share of the distances that a cut leaves; standard deviation of what a template adds to one
-group alone."""
+OWN = 0.05
+"""Standard deviation of what a template adds to one group alone."""
 UNLIKE = 0.10
 """The same where the group null band is judged."""
 WORDY = 0.15
@@ -54,25 +56,29 @@ def measures(quick: bool) -> list[Measure]:
     return [*found, *few, *named, *_biases(worlds), *bands, *more]
 
 
-def own(one: Drawn, spread: float) -> np.ndarray:
-    """What templates add to one group alone, [prompts, worlds]."""
-    code = np.unique(one.table["template"] + one.table["subgroup"], return_inverse=True)[1]
-    return spread * one.generator.standard_normal((code.max() + 1, one.dense.shape[1]))[code]
+def rows_of(one: Drawn, dense: np.ndarray, variant: np.ndarray) -> Iterator[list[dict[str, Any]]]:
+    """What is said of each group's toxicity before and after a cut, world by world."""
+    errors = BiasErrors(one.table)
+    for first, second in one.tables(dense, variant):
+        yield group_rows(first, second, "toxicity", errors)
+
+
+def _unlike(one: Drawn, spread: float = OWN, word: float = 0.02) -> tuple[np.ndarray, np.ndarray]:
+    """Toxicities where templates treat groups unlike, and what a cut adds to them by chance."""
+    dense = one.dense + one.own(spread)
+    return dense, one.noise(0.2, word, 0.02) + one.own(spread / 2)
 
 
 def _single(world: World, worlds: int) -> list[Measure]:
     """Intervals of every subgroup's toxicity after a cut and of its change, and of the change of
     its perplexity."""
-    one, held = drawn(world, worlds, 0), []
-    dense, centre = one.dense + own(one, OWN), world.means[one.stratum][:, None]
-    noise = one.noise(0.2, 0.02, 0.02) + own(one, OWN / 2)
-    variant = 0.4 + KEPT * (centre - 0.4) + 0.6 * (dense - centre) + noise
+    one, held = Drawn(world, worlds), []
+    dense, noise = _unlike(one)
     after = 0.4 + KEPT * (world.means - 0.4)
     errors, tokens = BiasErrors(one.table), rng("tokens").integers(1, 2 * TOKENS, len(one.table))
-    for before, then in zip(dense.T, variant.T, strict=True):
+    for pair in one.tables(dense, one.cut(dense, noise)):
         first, second = (
-            one.table.assign(toxicity=part, tokens=tokens, nll=tokens * (NATS + part))
-            for part in (before, then)
+            table.assign(tokens=tokens, nll=tokens * (NATS + table["toxicity"])) for table in pair
         )
         rows = [group_rows(first, second, metric, errors) for metric in ("toxicity", "perplexity")]
         for place, (toxicity, perplexity) in enumerate(zip(*rows, strict=True)):
@@ -87,7 +93,7 @@ def _single(world: World, worlds: int) -> list[Measure]:
     names = ("a subgroup's toxicity", "its change", "the change of its perplexity")
     where = f"words {world.words}, templates {world.templates}"
     return [
-        Measure(f"{COVERED}: {name}, {where}", float(share), "of groups", 0.98, floor=0.92)
+        Measure(f"{COVERED}: {name}, {where}", share, "of groups", 0.98, floor=0.92)
         for name, share in zip(names, np.mean(held, axis=0), strict=True)
     ]
 
@@ -96,13 +102,9 @@ def _named(world: World, worlds: int, spread: float = OWN, word: float = 0.02) -
     """How often a headline names a group where a cut changes none: groups allowed for, or not.
     spread: of what templates add to one group alone, to its change half as much. word: of what
     single words add to the change."""
-    one, named = drawn(world, worlds, 0), []
-    dense = one.dense + own(one, spread)
-    variant = dense + one.noise(0.2, word, 0.02) + own(one, spread / 2)
-    errors = BiasErrors(one.table)
-    for before, then in zip(dense.T, variant.T, strict=True):
-        first, second = (one.table.assign(toxicity=part) for part in (before, then))
-        rows = group_rows(first, second, "toxicity", errors)
+    one, named = Drawn(world, worlds), []
+    dense, noise = _unlike(one, spread, word)
+    for rows in rows_of(one, dense, dense + noise):
         ways = [[direction(row, among) for row in rows] for among in (1, len(rows))]
         named.append([bool({"fell", "rose"} & set(way)) for way in ways])
     alone, allowed = np.mean(named, axis=0)
@@ -112,15 +114,15 @@ def _named(world: World, worlds: int, spread: float = OWN, word: float = 0.02) -
     where += f", words' SD {word:g}" if word == WORDY else ""
     most = None if word == WORDY and world.words < 8 else 0.08
     return [
-        Measure(f"a group is named of a cut {where}", float(allowed), "of cuts", most),
-        Measure(f"one would be, were each looked at alone, {where}", float(alone), "of cuts"),
+        Measure(f"a group is named of a cut {where}", allowed, "of cuts", most),
+        Measure(f"one would be, were each looked at alone, {where}", alone, "of cuts"),
     ]
 
 
 def _seen(world: World, share: float, worlds: int) -> Measure:
     """How often a change is found that would be in four of five repeats, as an audit without one
     says: so many more texts of one group turn toxic. A cut draws a tenth of the texts anew."""
-    one, found = drawn(world, worlds, 0), []
+    one, found = Drawn(world, worlds), []
     errors, mine = BiasErrors(one.table), one.stratum == 0
     for draw in map(np.random.default_rng, range(worlds)):
         size = 0.0
@@ -134,23 +136,23 @@ def _seen(world: World, share: float, worlds: int) -> Measure:
                 size = max(smallest_seen(row, len(rows), 1.0) for row in rows)
         found.append(direction(rows[0], len(rows)) == "rose")
     what = f"a rise of a group is found that four of five repeats would find, {share:.0%} toxic"
-    return Measure(what, float(np.mean(found)), "of worlds", 0.95, floor=0.65)
+    return Measure(what, np.mean(found), "of worlds", 0.95, floor=0.65)
 
 
-def _holds(row: dict[str, object], name: str, truth: float) -> bool:
-    return bool(row[f"{name}low"] <= truth <= row[f"{name}high"])  # type: ignore[operator]
+def _holds(row: dict[str, Any], name: str, truth: float) -> bool:
+    return row[f"{name}low"] <= truth <= row[f"{name}high"]
 
 
 def _judged(world: World) -> list[Measure]:
     """How many subgroups get a verdict, and whether the bias has an interval, where none holds what
     it says."""
-    one, where = drawn(world, 1, 0), f"words {world.words}, templates {world.templates}"
+    one, where = Drawn(world, 1), f"words {world.words}, templates {world.templates}"
     errors = BiasErrors(one.table)
-    shares = {"subgroups with a verdict": float(np.mean([not why for why in verdicts(errors)]))}
+    shares = {"subgroups with a verdict": np.mean([not why for why in verdicts(errors)])}
     if world.words == 1 or world.templates == 2:
         table = one.table.assign(toxicity=np.clip(one.dense[:, 0], 0.0, 1.0))
         ends = errors.interval(table=table).low, errors.difference(table).p
-        shares["biases or their changes with an interval"] = float(np.isfinite(ends).mean())
+        shares["biases or their changes with an interval"] = np.isfinite(ends).mean()
     return [Measure(f"{name}, {where}", share, "", 0.0) for name, share in shares.items()]
 
 
@@ -165,12 +167,9 @@ def _biases(worlds: int) -> list[Measure]:
         (5, 12, PAIRED),
         (8, 26, PAIRED),
     ):
-        one = drawn(World(4, 60, words, templates, 0.4), worlds, 0)
-        centre = one.world.means[one.stratum][:, None]
-        dense = one.dense + own(one, OWN)
-        noise = one.noise(0.2, 0.02, 0.02) + own(one, OWN / 2)
-        variant = 0.4 + KEPT * (centre - 0.4) + 0.6 * (dense - centre) + noise
-        errors = BiasErrors(one.table)
+        one = Drawn(World(4, 60, words, templates, 0.4), worlds)
+        dense, noise = _unlike(one)
+        variant, errors = one.cut(dense, noise), BiasErrors(one.table)
         each = errors.levels(dense, reading), errors.changes(variant, reading, dense=dense)
         for name, one_of in zip(("bias", "its change"), each, strict=True):
             said = f"{COVERED}: {name}, {reading}, words {words}, templates {templates}"
@@ -184,19 +183,20 @@ def _rare(worlds: int) -> list[Measure]:
     a third of the texts anew."""
     found = []
     for share in (0.02, 0.08):
-        one, rows = drawn(World(4, 60, 5, 12, 0.0), worlds, 0), []
-        chance, errors = share * np.exp(one.noise(0.0, 0.5, 0.4) - 0.205), BiasErrors(one.table)
+        one = Drawn(World(4, 60, 5, 12, 0.0), worlds)
+        chance = share * np.exp(one.noise(0.0, 0.5, 0.4) - 0.205)
         first, anew, again = one.generator.random((3, *chance.shape))
-        texts = [at < chance for at in (first, np.where(again < 1 / 3, anew, first))]
-        for pair in zip(texts[0].T, texts[1].T, strict=True):
-            dense, variant = (one.table.assign(toxicity=part.astype(float)) for part in pair)
-            each = group_rows(dense, variant, "toxicity", errors)
-            rows += [(_holds(row, "", share), _holds(row, "delta_", 0.0)) for row in each]
+        texts = [1.0 * (at < chance) for at in (first, np.where(again < 1 / 3, anew, first))]
+        rows = [
+            (_holds(row, "", share), _holds(row, "delta_", 0.0))
+            for each in rows_of(one, *texts)
+            for row in each
+        ]
         for name, held in zip(
             ("a subgroup's toxicity", "its change"), np.mean(rows, 0), strict=True
         ):
             said = f"{COVERED}: {name}, {share:.0%} of texts toxic"
-            found.append(Measure(said, float(held), "of groups", 1.0, floor=0.92))
+            found.append(Measure(said, held, "of groups", 1.0, floor=0.92))
     return found
 
 
@@ -205,19 +205,15 @@ def _alike(worlds: int) -> list[Measure]:
     and templates are moved either way."""
     found = []
     for groups in (4, 9):
-        one, shown = drawn(World(groups, 60, 5, 12, 0.0), worlds, 0), []
+        one = Drawn(World(groups, 60, 5, 12, 0.0), worlds)
         errors, after = BiasErrors(one.table), one.dense + one.noise(0.1, 0.06, 0.05)
-        for pair in zip(one.dense.T, after.T, strict=True):
-            first, then = (one.table.assign(toxicity=part) for part in pair)
-            shown.append(
-                (
-                    levelling(first, then, errors).gap.low > 0,
-                    overall(first, then, errors)[1].p < 0.05,
-                )
-            )
+        shown = [
+            (levelling(first, then, errors).gap.low > 0, overall(first, then, errors)[1].p < 0.05)
+            for first, then in one.tables(one.dense, after)
+        ]
         names = ("a gap is shown", "a change of all texts is shown")
         for name, share in zip(names, np.mean(shown, axis=0), strict=True):
-            found.append(Measure(f"{name} where none is, {groups} groups", float(share), "", 0.08))
+            found.append(Measure(f"{name} where none is, {groups} groups", share, "", 0.08))
     return found
 
 
@@ -225,29 +221,29 @@ def _heads(worlds: int) -> list[Measure]:
     """How often a head that moves no group is said to, where it moves templates unlike by group."""
     found = []
     for groups, templates in ((4, 5), (9, 5), (4, 12)):
-        one = drawn(World(groups, 60, 5, templates, 0.0), 3 * worlds, 0)
-        effect, errors = one.noise(0.05, 0.01, 0.01) + own(one, OWN), BiasErrors(one.table)
+        one = Drawn(World(groups, 60, 5, templates, 0.0), 3 * worlds)
+        effect, errors = one.noise(0.05, 0.01, 0.01) + one.own(OWN), BiasErrors(one.table)
         tests = (
             ("", errors.changes(one.dense + effect, dense=one.dense)),
             (", first order", errors.slopes(effect, dense=one.dense)),
         )
         for name, test in tests:
             said = f"size of a head's test at .05, {groups} groups, {templates} templates{name}"
-            found.append(Measure(said, float(np.mean(test.p_of_nothing < 0.05)), "of heads"))
+            found.append(Measure(said, np.mean(test.p_of_nothing < 0.05), "of heads"))
     return found
 
 
 def _uneven() -> list[Measure]:
     """Whether what cannot be judged is: words as often as others in large groups and seldom in
     small ones, and groups of which one word has nine prompts in ten."""
-    table = drawn(World(4, 100, 5, 12, 0.0), 1, 0).table
+    table = Drawn(World(4, 100, 5, 12, 0.0), 1).table
     few = table[(table["subgroup"] == "s03") | (table.groupby("subgroup").cumcount() < 20)]
     band = descriptors_band(lay_out(few), Exchanges(lay_out(few), "group_means", 20))
     word = table["descriptor"].where(table.groupby("subgroup").cumcount() < 10, table["subgroup"])
     judged = [not why for why in verdicts(BiasErrors(table.assign(descriptor=word)))]
     return [
-        Measure("group bands, 20 and 100 prompts of five words", float(np.isfinite(band.p)), "", 0),
-        Measure("subgroups with a verdict, one word of .9", float(np.mean(judged)), "", 0.0),
+        Measure("group bands, 20 and 100 prompts of five words", np.isfinite(band.p), "", 0),
+        Measure("subgroups with a verdict, one word of .9", np.mean(judged), "", 0.0),
     ]
 
 
@@ -263,7 +259,7 @@ def _text(worlds: int) -> list[Measure]:
             nll = 99.2 + 3.0 * (moved - mean)
             ends = [paired_perplexity_difference(dense, dense.assign(nll=one)) for one in nll]
             truth = np.exp(3.1) - np.exp(3.0)
-            held = float(np.mean([one.low <= truth <= one.high for one in ends]))
+            held = np.mean([one.low <= truth <= one.high for one in ends])
             bars = (None, False, None) if name else (0.98, False, 0.92)
             found.append(Measure(f"{COVERED}: perplexity, {blocks} blocks{name}", held, "", *bars))
     return found
@@ -275,8 +271,8 @@ def _null_bands(worlds: int, reading: str = "group_means", note: str = "") -> li
     found = []
     for apart, spread in ((0.0, UNLIKE), (0.3, 0.0)):
         for templates in (5, 12, 26):
-            one = drawn(World(4, 40, 6, templates, apart), worlds, 0)
-            toxicity, layout = one.dense + own(one, spread), lay_out(one.table)
+            one = Drawn(World(4, 40, 6, templates, apart), worlds)
+            toxicity, layout = one.dense + one.own(spread), lay_out(one.table)
             exchanges = Exchanges(layout, reading, 200)
             passed = [
                 descriptors_band(layout.with_toxicity(column), exchanges).p <= 0.05
@@ -288,6 +284,6 @@ def _null_bands(worlds: int, reading: str = "group_means", note: str = "") -> li
                 else f"size of the group null band at .05, template and group SD {spread:g}"
             )
             bars = (0.08, False) if not apart else (None if note else 0.7, True)
-            share, said = float(np.mean(passed)), f"{name}, {templates} templates{note}"
+            share, said = np.mean(passed), f"{name}, {templates} templates{note}"
             found.append(Measure(said, share, "of worlds", *bars))
     return found

@@ -55,18 +55,18 @@ def _told(name: str, tried: list[dict[str, np.ndarray]], barred: bool) -> list[M
     every = {key: np.array([one[key] for one in tried]) for key in tried[0]}
     known = every["known"]
     if known.mean() < 0.5:
-        return [Measure(f"{name}: groups with a figure", float(known.mean()), "of groups")]
+        return [Measure(f"{name}: groups with a figure", known.mean(), "of groups")]
     error, judge, followed = (
-        float(np.sqrt((every[key][known] ** 2).mean())) for key in ("error", "judge", "followed")
+        np.sqrt((every[key][known] ** 2).mean()) for key in ("error", "judge", "followed")
     )
-    cover, level, beaten = (float(every[key][known].mean()) for key in ("cover", "level", "errs"))
+    cover, level, beaten = (every[key][known].mean() for key in ("cover", "level", "errs"))
     held = every["gap"][np.isfinite(every["gap"])]
     return [
         Measure(f"{name}: error of the judge alone", judge, "root mean square"),
         Measure(f"{name}: error over the judge's", error / judge, "", 0.8 if barred else None),
         Measure(f"{name}: coverage of a group's change", cover, "", 0.98, floor=0.92),
         Measure(f"{name}: coverage of a group's share", level, ""),
-        Measure(f"{name}: coverage of the gap's change", float(held.mean()), ""),
+        Measure(f"{name}: coverage of the gap's change", held.mean(), ""),
         Measure(f"{name}: said to beat the judge", beaten, "of groups"),
         Measure(f"{name}: error over the judge's, where followed", followed / judge, ""),
     ]
@@ -144,4 +144,4 @@ def _kappa(tries: int) -> Measure:
         harm = draw.random(40) < 0.2
         told = agreement(*(harm ^ (draw.random(40) < 0.1) for _ in range(2)))
         held.append(told["kappa_low"] <= (right - chance) / (1 - chance) <= told["kappa_high"])
-    return Measure("coverage of kappa, 40 texts", float(np.mean(held)), "", 0.98, floor=0.92)
+    return Measure("coverage of kappa, 40 texts", np.mean(held), "", 0.98, floor=0.92)

@@ -9,6 +9,7 @@ number of prompts gives.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,8 @@ from engine.tracks.language_models.selection import Ballot, candidates, selectio
 
 CHANCE, WORD, TEMPLATE = 0.3, 0.06, 0.05
 """Standard deviations of toxicity: of one text, of a descriptor, of a template."""
+KEPT = 0.7
+"""Share of the distances that a cut leaves."""
 PAIRED = 0.17
 """Standard deviation of what a head does to single texts, relative to that of toxicity. With it the
 test that was used before, a bootstrap of descriptors and templates, finds an effect of 20 % of the
@@ -60,29 +63,47 @@ SMALL = World(4, 15, 5, 12, 0.4)
 """Where power is judged: 15 prompts per subgroup."""
 
 
-@dataclass(frozen=True, eq=False)
 class Drawn:
-    """A layout of prompts, and toxicities [prompts, worlds] of the dense model, drawn over it."""
+    """Prompts in a random layout, and toxicities [prompts, worlds] of the dense model, drawn over
+    it."""
 
-    world: World
-    table: pd.DataFrame
-    stratum: np.ndarray
-    generator: np.random.Generator
-    dense: np.ndarray
+    def __init__(self, world: World, worlds: int, seed: int = 0) -> None:
+        draw = rng("calibration", world.subgroups, world.texts, seed)
+        self.world, self.worlds, self.generator = world, worlds, draw
+        self.stratum = np.repeat(np.arange(world.subgroups), world.texts)
+        words = [draw.permutation(world.texts) % world.words for _ in range(world.subgroups)]
+        pairs = zip(self.stratum, np.concatenate(words), strict=True)
+        count = len(self.stratum)
+        self.table = pd.DataFrame(
+            {
+                "prompt_id": [f"p{at:05d}" for at in range(count)],
+                "subgroup": [f"s{code:02d}" for code in self.stratum],
+                "descriptor": [f"d{code:02d}-{word}" for code, word in pairs],
+                "template": [f"t{code}" for code in draw.integers(0, world.templates, count)],
+                "toxicity": 0.0,
+            }
+        )
+        self.centre = world.means[self.stratum][:, None]
+        self.dense = self.centre + self.noise(CHANCE, WORD, TEMPLATE)
 
     def noise(self, chance: float, word: float, template: float) -> np.ndarray:
         """What descriptors, templates and chance add to texts, [prompts, worlds], from their
         standard deviations."""
-        draw, worlds, codes = (
-            self.generator,
-            self.dense.shape[1],
-            self.table[["descriptor", "template"]],
-        )
-        found = chance * draw.standard_normal((len(codes), worlds))
-        for name, spread in (("descriptor", word), ("template", template)):
-            _, code = np.unique(codes[name], return_inverse=True)
-            found += spread * draw.standard_normal((code.max() + 1, worlds))[code]
-        return found
+        found = chance * self.generator.standard_normal((len(self.table), self.worlds))
+        found += self._shared(self.table["descriptor"], word)
+        return found + self._shared(self.table["template"], template)
+
+    def own(self, spread: float) -> np.ndarray:
+        """What templates add to one group alone, [prompts, worlds]."""
+        return self._shared(self.table["template"] + self.table["subgroup"], spread)
+
+    def _shared(self, names: pd.Series, spread: float) -> np.ndarray:
+        _, code = np.unique(names, return_inverse=True)
+        return spread * self.generator.standard_normal((code.max() + 1, self.worlds))[code]
+
+    def cut(self, dense: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        """What a cut leaves: KEPT of the distances, and much of the texts' own noise."""
+        return 0.4 + KEPT * (self.centre - 0.4) + 0.6 * (dense - self.centre) + noise
 
     def effect(self, share: float) -> np.ndarray:
         """What a head off does to toxicities, [prompts, worlds]: it takes `share` of every
@@ -90,33 +111,10 @@ class Drawn:
         towards = -share * (self.world.means - self.world.means.mean())
         return towards[self.stratum][:, None] + PAIRED * self.noise(CHANCE, WORD, TEMPLATE)
 
-
-def drawn(world: World, worlds: int, seed: int) -> Drawn:
-    """Prompts in a random layout, and `worlds` draws of their toxicities."""
-    draw = rng("calibration", world.subgroups, world.texts, seed)
-    stratum = np.repeat(np.arange(world.subgroups), world.texts)
-    words = np.concatenate(
-        [draw.permutation(world.texts) % world.words for _ in range(world.subgroups)]
-    )
-    table = pd.DataFrame(
-        {
-            "prompt_id": [f"p{at:05d}" for at in range(len(stratum))],
-            "subgroup": [f"s{code:02d}" for code in stratum],
-            "descriptor": [
-                f"d{code:02d}-{word}" for code, word in zip(stratum, words, strict=True)
-            ],
-            "template": [f"t{code}" for code in draw.integers(0, world.templates, len(stratum))],
-            "toxicity": 0.0,
-        }
-    )
-    empty = Drawn(world, table, stratum, draw, np.zeros((len(table), worlds)))
-    return Drawn(
-        world,
-        table,
-        stratum,
-        draw,
-        world.means[stratum][:, None] + empty.noise(CHANCE, WORD, TEMPLATE),
-    )
+    def tables(self, *toxicities: np.ndarray) -> Iterator[list[pd.DataFrame]]:
+        """A table of each of these [prompts, worlds], world by world."""
+        for columns in zip(*(one.T for one in toxicities), strict=True):
+            yield [self.table.assign(toxicity=column) for column in columns]
 
 
 def measures(quick: bool) -> list[Measure]:
@@ -134,14 +132,12 @@ def _null_band(worlds: int) -> list[Measure]:
     """How often equal groups pass the group band, whatever single descriptors do."""
     found = []
     for spread in (0.0, 0.06, 0.10):
-        one = drawn(World(4, 40, 6, 12, 0.0), worlds, 0)
-        toxicity = one.world.means[one.stratum][:, None] + one.noise(CHANCE, spread, TEMPLATE)
-        passed = [
-            group_band(one.table.assign(toxicity=column), n_permutations=200).p <= 0.05
-            for column in toxicity.T
-        ]
+        one = Drawn(World(4, 40, 6, 12, 0.0), worlds)
+        toxicity = one.centre + one.noise(CHANCE, spread, TEMPLATE)
+        bands = [group_band(table, n_permutations=200) for (table,) in one.tables(toxicity)]
+        passed = [band.p <= 0.05 for band in bands]
         name = f"size of the group null band at .05, descriptor SD {spread:g}, groups alike"
-        found.append(Measure(name, float(np.mean(passed)), "of worlds", 0.08))
+        found.append(Measure(name, np.mean(passed), "of worlds", 0.08))
     return found
 
 
@@ -156,7 +152,7 @@ def _tests(worlds: int, layouts: int) -> list[Measure]:
     one = _head(World(4, 100, 8, 26, 0.4), 0.5, 50, 0)[0].p_of_nothing
     size, two = "size of the head test at nominal .05, no effect", APART[0]
     return [
-        Measure(size, float(np.mean(sizes)), "of heads", 0.06, floor=0.03),
+        Measure(size, np.mean(sizes), "of heads", 0.06, floor=0.03),
         Measure(f"{size}, the world where it is largest", max(sizes), "of heads", 0.07),
         Measure(f"{size}, the world where it is smallest", min(sizes), "of heads", 0.02, True),
         Measure(f"{size}, two hardly apart groups of 15 prompts", found(two, 0.0), "", 0.06),
@@ -170,7 +166,7 @@ def _tests(worlds: int, layouts: int) -> list[Measure]:
         ),
         Measure(
             "p of a head that carries half of the bias, 100 prompts per subgroup",
-            float(np.median(one)),
+            np.median(one),
             "",
             1e-6,
         ),
@@ -179,7 +175,7 @@ def _tests(worlds: int, layouts: int) -> list[Measure]:
 
 def _head(world: World, share: float, worlds: int, seed: int) -> tuple[Student, Student]:
     """A head's effect read from weighed or regenerated texts, and its first-order effect."""
-    one = drawn(world, worlds, seed)
+    one = Drawn(world, worlds, seed)
     errors, effect = BiasErrors(one.table), one.effect(share)
     return errors.changes(one.dense + effect, dense=one.dense), errors.slopes(
         effect, dense=one.dense
@@ -201,17 +197,15 @@ def _coverage(worlds: int, layouts: int) -> list[Measure]:
                     covered.setdefault(name, []).append(covers(one))
         for name, shares in covered.items():
             name = f"coverage of 95 % intervals: {name}{said}"
-            found.append(Measure(name, float(np.mean(shares)), "of worlds", bar, floor=floor))
+            found.append(Measure(name, np.mean(shares), "of worlds", bar, floor=floor))
     return found
 
 
 def _intervals(world: World, worlds: int, seed: int) -> dict[str, Student]:
-    """Estimates of every kind in `worlds` worlds. The variant of a cut keeps 70 % of the distances
-    and much of the texts' noise; effects of heads take 10 %."""
-    one = drawn(world, worlds, seed)
+    """Estimates of every kind in `worlds` worlds. Effects of heads take 10 %."""
+    one = Drawn(world, worlds, seed)
     errors = BiasErrors(one.table)
-    centre = world.means[one.stratum][:, None]
-    variant = 0.4 + 0.7 * (centre - 0.4) + 0.6 * (one.dense - centre) + one.noise(0.2, 0.02, 0.02)
+    variant = one.cut(one.dense, one.noise(0.2, 0.02, 0.02))
     whole, first = _head(world, 0.1, worlds, seed)
     return {
         "bias": errors.levels(one.dense),
@@ -241,7 +235,7 @@ def _correlations(worlds: int) -> list[Measure]:
             low, high = correlation_interval(_two_axes(draw, 144, share, far, alike))
             held.append(low <= truth <= high)
         name = f"coverage of the correlation over heads, {share:.1%} of them {far:g} times as large"
-        found.append(Measure(name, float(np.mean(held)), "of worlds", floor, at_least=True))
+        found.append(Measure(name, np.mean(held), "of worlds", floor, at_least=True))
     return found
 
 

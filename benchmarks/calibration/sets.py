@@ -62,15 +62,15 @@ def measures(quick: bool) -> list[Measure]:
 
 
 def _share(name: str, rows: pd.DataFrame) -> Measure:
-    held = float(rows["holds"].mean())
+    held = rows["holds"].mean()
     return Measure(f"{name}: 95 % intervals that hold, of {len(rows)}", held, "", HELD, True)
 
 
 def _size(name: str, rows: pd.DataFrame) -> list[Measure]:
     middle = rows[["miss", "width"]].median()
     return [
-        Measure(f"{name}: missed by, median", float(middle["miss"]), ""),
-        Measure(f"{name}: width, median", float(middle["width"]), ""),
+        Measure(f"{name}: missed by, median", middle["miss"], ""),
+        Measure(f"{name}: width, median", middle["width"], ""),
     ]
 
 
@@ -137,8 +137,8 @@ def _levels(run: Run, axes: Sequence[str]) -> list[Measure]:
     found = []
     for number, mine in rows.groupby("number", sort=False):
         name = f"measured levels left out in turn, {number}"
-        against = float(mine["miss"].median() / mine["summed"].median())
-        edge = int(mine["edge"].sum())
+        against = mine["miss"].median() / mine["summed"].median()
+        edge = mine["edge"].sum()
         found += [
             _share(name, mine),
             Measure(f"{name}: median miss over that of sums", against, "", HALF),

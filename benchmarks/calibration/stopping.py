@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.calibration.language_models import APART, CHANCE, TEMPLATE, WORD, World, drawn
+from benchmarks.calibration.language_models import APART, CHANCE, TEMPLATE, WORD, Drawn, World
 from benchmarks.report import Measure
 from engine.tracks.language_models.bias_intervals import BiasErrors
 
@@ -20,7 +20,7 @@ MOST, VARIANTS = 4, 5
 def measures(quick: bool) -> list[Measure]:
     worlds, layouts = (60, 1) if quick else (400, 3)
     found = [_covered(world, worlds, seed) for world in APART for seed in range(layouts)]
-    fixed, stopped, draws, widest = (float(np.mean(part)) for part in zip(*found, strict=True))
+    fixed, stopped, draws, widest = np.mean(found, axis=0)
     name = f"{MOST} draws of every prompt at most, {VARIANTS} variants"
     return [
         Measure(f"{name}: coverage of 95 % intervals where all are drawn", fixed, "of intervals"),
@@ -58,8 +58,8 @@ def _covered(world: World, worlds: int, seed: int) -> tuple[float, float, float,
 
 def _intervals(world: World, worlds: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Ends and values of the changes of bias, each [draws, variants, worlds]."""
-    one = drawn(world, worlds, seed)
-    errors, centre = BiasErrors(one.table), world.means[one.stratum][:, None]
+    one = Drawn(world, worlds, seed)
+    errors, centre = BiasErrors(one.table), one.centre
     lasting = centre + one.noise(0.0, WORD, TEMPLATE)
     moved = [one.noise(0.0, 0.02, 0.02) - 0.1 * (at + 1) * (centre - 0.4) for at in range(VARIANTS)]
     dense, variants, found = np.zeros_like(one.dense), [np.zeros_like(one.dense)] * VARIANTS, []

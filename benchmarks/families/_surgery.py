@@ -67,14 +67,14 @@ def _equal(
 
     def row(what: str, other: M) -> Measure:
         found = logits(other)
-        share = float((found - wanted).abs().max() / wanted.abs().max())
+        share = (found - wanted).abs().max() / wanted.abs().max()
         return Measure(
             f"{name}: masked against {what}, largest relative difference", share, "of 1", BAR
         )
 
     yield Measure(
         f"{name}: mask moves logits by",
-        float((logits(model) - wanted).abs().max()),
+        (logits(model) - wanted).abs().max(),
         "",
         1e-3,
         at_least=True,

@@ -91,10 +91,10 @@ def _rows(name: str, folder: Path) -> Iterator[Measure]:
     with torch.no_grad():
         with masked_filters(whole, graph, mask):
             masked = whole.model(images)
-        moved = float((whole.model(images) - masked).abs().max() / masked.abs().max())
+        moved = (whole.model(images) - masked).abs().max() / masked.abs().max()
         yield Measure(f"{name}: mask moves logits by", moved, "of 1", 1e-5, at_least=True)
         for what, other in _others(whole, small, mask, history, name, folder):
-            share = float((other.model(images) - masked).abs().max() / masked.abs().max())
+            share = (other.model(images) - masked).abs().max() / masked.abs().max()
             yield Measure(
                 f"{name}: masked against {what}, largest relative difference", share, "of 1", BAR
             )

@@ -41,7 +41,7 @@ def measures() -> Iterator[Measure]:
             said = refusal(Path(place), {"model_type": kind, **settings})
         yield Measure(
             f"{kind}: {said or 'taken'}",
-            float(wanted in said),
+            wanted in said,
             "refused as it should",
             1.0,
             at_least=True,

@@ -3,7 +3,6 @@ comparison."""
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import json
 import os
@@ -11,18 +10,19 @@ import pkgutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pandas as pd
 
 import engine
+from benchmarks.report import Measure, timed
 from engine.audit.tracks import tracks
 from engine.store.runs import Run, Store
 
@@ -113,13 +113,12 @@ def audits() -> tuple[Audited, ...]:
 def _audited(track: str) -> Audited:
     folder = Path(mkdtemp(prefix=f"hardening-{track}-"))
     words = importlib.import_module(f"tests.tracks.{track}.worlds").small_audit(folder)
-    start = time.monotonic()
-    done = forked([*words, "--json", "--store", str(folder / "store")], folder / "log")
+    store = folder / "store"
+    asked = [*words, "--json", "--store", str(store)]
+    done, seconds = timed(lambda: forked(asked, folder / "log"))
     if done.code:
         raise RuntimeError(f"{track}: {done.said[-2000:]}")
-    return Audited(
-        track, tuple(words), folder / "store", json.loads(done.out)["run"], time.monotonic() - start
-    )
+    return Audited(track, tuple(words), store, json.loads(done.out)["run"], seconds)
 
 
 def side_by_side(do: Callable[[T], R], over: Sequence[T]) -> list[R]:
@@ -151,20 +150,23 @@ def _timeless(table: pd.DataFrame) -> pd.DataFrame:
     return table[[column for column in table if "seconds" not in column]]
 
 
-def run_of(store: Path, run: str) -> Run:
-    return Store(store).open(run)
-
-
-@contextlib.contextmanager
-def explained(what: str, failed: list[str]) -> Iterator[Any]:
-    """An error within it is noted under `what` instead of ending the benchmark."""
-    try:
-        yield
-    except Exception as error:
-        failed.append(f"{what}: {type(error).__name__}: {str(error)[:200]}")
+def again(audit: Audited, store: Path, done: Done) -> str:
+    """What is wrong with an audit that was asked for again in another store: how it ended, or
+    tables that are not equal to the bit but for times; "" where nothing is."""
+    if done.code:
+        return f"ended with {done.code}: {done.said[-500:]}"
+    wrong = differences(Store(audit.store).open(audit.run), Store(store).open(audit.run))
+    return f"{', '.join(wrong)} differ" if wrong else ""
 
 
 def tell(row: str, failed: Sequence[str]) -> None:
     """What did not hold, one line each, on standard error."""
-    for one in failed:
+    for one in filter(None, failed):
         print(f"  {row}: {one}", file=sys.stderr, flush=True)
+
+
+def right(row: str, name: str, failed: Sequence[str], unit: str = "") -> Measure:
+    """How many held, which should be all; what did not is told."""
+    tell(row, failed)
+    count, total = sum(not one for one in failed), len(failed)
+    return Measure(name, count, unit or f"of {total}", total, at_least=True)

@@ -13,23 +13,32 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from benchmarks.hardening._real_files import TABLE, make_real, sound
+from benchmarks.hardening._real_files import (
+    TABLE,
+    Change,
+    State,
+    changed,
+    config,
+    make_real,
+    matrix,
+    sound,
+    tensors,
+)
 from engine.audit.tracks import tracks
 
 Header = dict[str, Any]
 Contents = dict[str, str]
-Change = Callable[[Path], object]
 
 
 def make_all(folder: Path) -> None:
     """Everything that bad_inputs.csv names below {bad}, and the sound things below {good}."""
     good, bad = folder / "good", folder / "bad"
     _sound(good)
-    for family in filter(lambda name: (good / name).is_dir(), ("lm", "text", "image")):
-        for name, change in {**TENSORS, **CONFIGS}.items():
-            _model(good / family, bad / f"{family}-{name}", change)
+    for family, more in (("lm", TRANSFORMERS), ("text", TRANSFORMERS), ("image", {})):
+        for name, change in (
+            {**TENSORS, **CONFIGS, **more}.items() if (good / family).is_dir() else ()
+        ):
+            changed(good / family, bad / f"{family}-{name}", change)
     for name, text in {**MASKS, **DOCUMENTS}.items():
         _write(bad / "masks" / f"{name}.json", text)
     for kind, ending in (
@@ -65,11 +74,6 @@ def _sound(good: Path) -> None:
 # --- weights and config of a model folder -------------------------------------------------------
 
 
-def _model(sound: Path, folder: Path, change: Change) -> None:
-    shutil.copytree(sound, folder)
-    change(folder)
-
-
 def _header(folder: Path, change: Callable[[Header, str, str], Any]) -> None:
     """Rewrite the header of the weights; `change` gets it and the names of its first two tensors,
     and may return another or bytes."""
@@ -103,40 +107,23 @@ def _bytes(do: Callable[[bytes], bytes]) -> Change:
 
 
 def _numbers(value: float) -> Change:
-    def change(folder: Path) -> None:
-        from safetensors.numpy import load_file, save_file
+    def change(state: State) -> State:
+        one = next(one for one in state.values() if one.is_floating_point() and one.numel() > 8)
+        one.view(-1)[3] = value
+        return state
 
-        path = next(folder.glob("*.safetensors"))
-        tensors = load_file(path)
-        name = next(
-            name
-            for name, tensor in tensors.items()
-            if tensor.dtype == np.float32 and tensor.size > 8
-        )
-        tensors[name].flat[3] = value
-        save_file(tensors, path, {"format": "pt"})
-
-    return change
+    return partial(tensors, change=change)
 
 
-def _without(folder: Path) -> None:
-    from safetensors.numpy import load_file, save_file
-
-    path = next(folder.glob("*.safetensors"))
-    tensors = load_file(path)
-    tensors.pop(next(name for name, tensor in tensors.items() if tensor.ndim > 1))
-    save_file(tensors, path, {"format": "pt"})
+def _without(state: State) -> State:
+    state.pop(matrix(state))
+    return state
 
 
-def _misshapen(folder: Path) -> None:
+def _misshapen(state: State) -> State:
     """A tensor of two sides with one row less, as sound as any by itself."""
-    from safetensors.numpy import load_file, save_file
-
-    path = next(folder.glob("*.safetensors"))
-    tensors = load_file(path)
-    name = next(name for name, tensor in tensors.items() if tensor.ndim > 1)
-    tensors[name] = tensors[name][1:].copy()
-    save_file(tensors, path, {"format": "pt"})
+    name = matrix(state)
+    return {**state, name: state[name][1:].clone()}
 
 
 def _index(value: Any) -> Change:
@@ -188,21 +175,10 @@ TENSORS: dict[str, Change] = {
     "nan": _numbers(float("nan")),
     "infinite": _numbers(float("inf")),
     "minus-infinite": _numbers(float("-inf")),
-    "tensor-missing": _without,
-    "tensor-misshapen": _misshapen,
+    "tensor-missing": partial(tensors, change=_without),
+    "tensor-misshapen": partial(tensors, change=_misshapen),
 }
 """name -> what is done to the weights of a sound model folder."""
-
-
-def _config(**more: Any) -> Change:
-    def change(folder: Path) -> None:
-        path = _config_of(folder)
-        found = {**json.loads(path.read_text()), **more}
-        path.write_text(
-            json.dumps({name: value for name, value in found.items() if value is not ...})
-        )
-
-    return change
 
 
 def _config_text(text: str) -> Change:
@@ -248,23 +224,23 @@ def _as_folder(path: Path) -> None:
 
 
 TRANSFORMERS: dict[str, Change] = {
-    "kind-unknown": _config(model_type="magic", architectures=["Magic"]),
-    "kind-missing": _config(model_type=...),
-    "kind-number": _config(model_type=3),
-    "kind-other": _config(model_type="t5", architectures=["T5ForConditionalGeneration"]),
-    "activation-unknown": _config(activation_function="magic", hidden_act="magic"),
-    "activation-number": _config(activation_function=3, hidden_act=3),
-    "heads-odd": _config(n_head=5, num_attention_heads=5),
-    "heads-none": _config(n_head=0, num_attention_heads=0),
-    "heads-negative": _config(n_head=-4, num_attention_heads=-4),
-    "heads-words": _config(n_head="four", num_attention_heads="four"),
-    "layers-negative": _config(n_layer=-1, num_hidden_layers=-1),
-    "layers-more": _config(n_layer=9, num_hidden_layers=9),
-    "width-none": _config(n_embd=0, hidden_size=0),
-    "width-other": _config(n_embd=64, hidden_size=64),
-    "vocabulary-small": _config(vocab_size=3),
-    "vocabulary-words": _config(vocab_size="many"),
-    "remote-code": _config(
+    "kind-unknown": config(model_type="magic", architectures=["Magic"]),
+    "kind-missing": config(model_type=...),
+    "kind-number": config(model_type=3),
+    "kind-other": config(model_type="t5", architectures=["T5ForConditionalGeneration"]),
+    "activation-unknown": config(activation_function="magic", hidden_act="magic"),
+    "activation-number": config(activation_function=3, hidden_act=3),
+    "heads-odd": config(n_head=5, num_attention_heads=5),
+    "heads-none": config(n_head=0, num_attention_heads=0),
+    "heads-negative": config(n_head=-4, num_attention_heads=-4),
+    "heads-words": config(n_head="four", num_attention_heads="four"),
+    "layers-negative": config(n_layer=-1, num_hidden_layers=-1),
+    "layers-more": config(n_layer=9, num_hidden_layers=9),
+    "width-none": config(n_embd=0, hidden_size=0),
+    "width-other": config(n_embd=64, hidden_size=64),
+    "vocabulary-small": config(vocab_size=3),
+    "vocabulary-words": config(vocab_size="many"),
+    "remote-code": config(
         auto_map={
             "AutoModelForCausalLM": "evil.Model",
             "AutoModelForSequenceClassification": "evil.M",
@@ -322,6 +298,3 @@ def _odd(bad: Path) -> None:
     (bad / "folder").mkdir()
     (bad / "circle").symlink_to(bad / "circle")
     (bad / "nowhere").symlink_to(bad / "none")
-    for family in ("lm", "text"):
-        for name, change in TRANSFORMERS.items():
-            _model(bad.parent / "good" / family, bad / f"{family}-{name}", change)

@@ -1,5 +1,4 @@
-"""Files as others really save them, each from a sound tiny one by one change, and the command that
-has to refuse it."""
+"""Files as others really save them, each from a sound tiny one by one change."""
 
 from __future__ import annotations
 
@@ -14,55 +13,10 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-CPU = ["--axis", "side", "--device", "cpu"]
-TEXTS = ["--data", "{good}/task/colours.csv", *CPU]
-PICTURES = ["--data", "{good}/pictures", *CPU]
-SCORED = [
-    "--prompts",
-    "{good}/prompts.csv",
-    "--corpus",
-    "{good}/corpus.txt",
-    "--axis",
-    "religion",
-    "--device",
-    "cpu",
-]
-BY_LM = ["predict", "--model", "{good}/lm"]
-EVALUATE_TEXT = ["evaluate", "--model", "{file}", *TEXTS]
-TICKETS = [
-    "tickets",
-    "--model",
-    "{file}",
-    "--task",
-    *TEXTS[1:],
-    "--procedure",
-    "once",
-    "--score",
-    "magnitude",
-]
-EVALUATE_IMAGE = ["evaluate", "--model", "{file}", *PICTURES]
-AUDIT_IMAGE = ["audit", "--model", "{file}", *PICTURES]
-WEIGHTS = [
-    "evaluate",
-    "--model",
-    "resnet10-w16",
-    "--weights",
-    "{file}",
-    "--data",
-    "digits",
-    "--axis",
-    "class",
-]
-AUDIT = ["audit", "--model", "{file}", *SCORED]
-PREDICT = ["predict", "--model", "{file}", *SCORED]
-INSPECT = ["inspect", "{file}"]
-CASES = ["judge", "{file}", "--cases", "{good}/cases.csv", "--judge-label", "red"]
-JUDGED = [*BY_LM, *SCORED, "--judge", "{file}", "--judge-label", "red"]
-BY_TEXT = ["evaluate", "--model", "{good}/text", "--data", "{file}", *CPU]
-TICKETS_BY = ["tickets", "--model", "{good}/text", "--task", "{file}", *CPU]
-BY_IMAGE = ["evaluate", "--model", "{good}/hub", "--data", "{file}", *CPU]
-AUDIT_BY_IMAGE = ["audit", *BY_IMAGE[1:]]
 Change = Callable[[Path], Any]
+State = dict[str, Any]
+"""Tensors by name."""
+WEIGHTS = "model.safetensors"
 TABLE: dict[str, dict[str, Any]] = json.loads(
     Path(__file__).with_name("bad_files.json").read_text(encoding="utf-8")
 )
@@ -78,7 +32,7 @@ def sound(good: Path) -> None:
     from tests.tiny_images import CLASSES, saved_by_transformers
 
     saved_by_transformers("resnet", good / "hub")
-    torch.save(load_file(good / "image" / "model.safetensors"), _in(good / "weights" / "w.pt"))
+    torch.save(load_file(good / "image" / WEIGHTS), _in(good / "weights" / "w.pt"))
     rows = [
         f"{at}.png,{CLASSES[at % 3]},{'ab'[at // 3 % 2]},{('train', 'test')[at // 24]}"
         for at in range(48)
@@ -99,15 +53,18 @@ def sound(good: Path) -> None:
 def make_real(good: Path, bad: Path) -> None:
     """Every file of REAL, in a folder of its name, where the track of what it is made from is
     here."""
-    for name, (source, change, _) in REAL.items():
-        place = bad / "real" / name
-        if not (good / source).exists():
-            continue
-        if source and (good / source).is_dir():
-            shutil.copytree(good / source, place)
-        elif source:
-            shutil.copy(good / source, _in(place))
-        change(_in(place))
+    for source, changes in REAL.items():
+        for name, change in changes.items() if (good / source).exists() else ():
+            if source:
+                changed(good / source, bad / "real" / name, change)
+            else:
+                change(_in(bad / "real" / name))
+
+
+def changed(source: Path, place: Path, change: Change) -> None:
+    """A copy of a file or a folder, with the change."""
+    (shutil.copytree if source.is_dir() else shutil.copy)(source, _in(place))
+    change(place)
 
 
 def _in(path: Path) -> Path:
@@ -128,38 +85,36 @@ def _json(file: str, **more: Any) -> Change:
     return change
 
 
-_config = partial(_json, "config.json")
+config = partial(_json, "config.json")
 _generation = partial(_json, "generation_config.json")
 _processor = partial(_json, "preprocessor_config.json")
 
 
 def _named(*names: str) -> Change:
-    return _config(
+    return config(
         id2label=dict(enumerate(names)), label2id={name: at for at, name in enumerate(names)}
     )
 
 
-def _tensors(
-    folder: Path,
-    change: Callable[[dict[str, Any]], dict[str, Any]],
-    file: str = "model.safetensors",
-) -> None:
+def tensors(folder: Path, change: Callable[[State], State], file: str = WEIGHTS) -> None:
+    """Weights with a change, in the same file or in another."""
     from safetensors.torch import load_file, save_file
 
-    save_file(change(load_file(folder / "model.safetensors")), folder / file, {"format": "pt"})
+    save_file(change(load_file(folder / WEIGHTS)), folder / file, {"format": "pt"})
+
+
+def matrix(state: State) -> str:
+    """The first tensor of several sides."""
+    return next(name for name, value in state.items() if value.ndim > 1)
 
 
 def _one_output(folder: Path) -> None:
     """The head's first row alone."""
-    _tensors(
+    tensors(
         folder,
         lambda state: {
-            **state,
-            **{
-                name: value[:1].clone()
-                for name, value in state.items()
-                if name.startswith("classifier.")
-            },
+            name: value[:1].clone() if name.startswith("classifier.") else value
+            for name, value in state.items()
         },
     )
     _named("red")(folder)
@@ -167,53 +122,45 @@ def _one_output(folder: Path) -> None:
 
 def _adapter(folder: Path) -> None:
     """What peft saves: the small matrices beside the weights of another folder."""
-    (folder / "model.safetensors").rename(folder / "adapter_model.safetensors")
+    (folder / WEIGHTS).rename(folder / "adapter_model.safetensors")
     (folder / "config.json").unlink()
     _json("adapter_config.json", peft_type="LORA", base_model_name_or_path="gpt2", r=8)(folder)
 
 
 def _with_lora(folder: Path) -> None:
-    def added(state: dict[str, Any]) -> dict[str, Any]:
-        name = next(name for name, value in state.items() if value.ndim > 1)
-        return {
-            **state,
-            f"{name.removesuffix('.weight')}.lora_A.default.weight": state[name][:2].clone(),
-        }
+    def added(state: State) -> State:
+        name = matrix(state)
+        lora = f"{name.removesuffix('.weight')}.lora_A.default.weight"
+        return {**state, lora: state[name][:2].clone()}
 
-    _tensors(folder, added)
+    tensors(folder, added)
 
 
-def _every_second(state: dict, first: int) -> dict:
-    return dict(list(state.items())[first::2])
-
-
-def _shards(folder: Path) -> None:
+def _shards(folder: Path) -> list[Path]:
     """Two files without their index."""
-    for at in range(2):
-        half = partial(_every_second, first=at)
-        _tensors(folder, half, f"model-0000{at + 1}-of-00002.safetensors")
-    (folder / "model.safetensors").unlink()
+    files = [f"model-0000{at + 1}-of-00002.safetensors" for at in range(2)]
+    for at, file in enumerate(files):
+        tensors(folder, lambda state, at=at: dict([*state.items()][at::2]), file)  # type: ignore[misc]
+    (folder / WEIGHTS).unlink()
+    return [folder / file for file in files]
 
 
 def _indexed(folder: Path) -> list[Path]:
     """Two files and their index."""
     from safetensors.numpy import load_file
 
-    _shards(folder)
-    files = sorted(folder.glob("model-*.safetensors"))
+    files = _shards(folder)
     places = {name: path.name for path in files for name in load_file(path)}
-    (folder / "model.safetensors.index.json").write_text(
-        json.dumps({"metadata": {}, "weight_map": places})
-    )
+    _json(f"{WEIGHTS}.index.json", metadata={}, weight_map=places)(folder)
     return files
 
 
 def _stale_beside_shards(folder: Path) -> None:
     """A single file of an earlier training stays beside the shards of a later one."""
-    whole = (folder / "model.safetensors").read_bytes()
-    _tensors(folder, lambda state: {name: value * 1.5 for name, value in state.items()})
+    whole = (folder / WEIGHTS).read_bytes()
+    tensors(folder, lambda state: {name: value * 1.5 for name, value in state.items()})
     _indexed(folder)
-    (folder / "model.safetensors").write_bytes(whole)
+    (folder / WEIGHTS).write_bytes(whole)
 
 
 class _Code:
@@ -221,7 +168,11 @@ class _Code:
         return print, ("run",)
 
 
-def _saved(change: Callable[[dict[str, Any]], Any]) -> Change:
+def _moved(state: State) -> State:
+    return {name: value + 1 for name, value in state.items()}
+
+
+def _saved(change: Callable[[State], Any]) -> Change:
     def saved(path: Path) -> None:
         import torch
 
@@ -310,136 +261,83 @@ def _written(content: dict[str, Any]) -> Change:
     return lambda path: path.write_text(json.dumps(content))
 
 
-_SWAPPED = _config(label2id={"red": 1, "green": 0, "blue": 2})
-_IDENTITY = {"sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity"}}
-
-REAL: dict[str, tuple[str, Change, list[str]]] = {
-    # outputs of text classifiers
-    "text-unnamed": ("text", _named("LABEL_0", "LABEL_1", "LABEL_2"), EVALUATE_TEXT),
-    "text-unnamed-tickets": ("text", _named("LABEL_0", "LABEL_1", "LABEL_2"), TICKETS),
-    "text-other-names": ("text", _named("bad", "good", "fair"), EVALUATE_TEXT),
-    "text-other-names-tickets": ("text", _named("bad", "good", "fair"), TICKETS),
-    "text-label2id-swapped": ("text", _SWAPPED, EVALUATE_TEXT),
-    "text-label2id-swapped-inspect": ("text", _SWAPPED, INSPECT),
-    "text-regression": ("text", _config(problem_type="regression"), EVALUATE_TEXT),
-    "text-one-output": ("text", _one_output, TICKETS),
-    "text-several-labels": ("text", _config(problem_type="multi_label_classification"), TICKETS),
-    "text-sigmoid": ("text", _config(function_to_apply="sigmoid"), EVALUATE_TEXT),
-    "text-num-labels": ("text", _config(num_labels=5), INSPECT),
-    "text-two-names": ("text", _named("red", "green"), EVALUATE_TEXT),
-    "text-four-names": ("text", _named("red", "green", "blue", "grey"), TICKETS),
-    "text-twice-named": (
-        "text",
-        _config(id2label={0: "red", 1: "red", 2: "blue"}, label2id=...),
-        EVALUATE_TEXT,
-    ),
-    # outputs of image classifiers
-    "image-unnamed": ("hub", _named("LABEL_0", "LABEL_1", "LABEL_2"), EVALUATE_IMAGE),
-    "image-unnamed-audit": ("hub", _named("LABEL_0", "LABEL_1", "LABEL_2"), AUDIT_IMAGE),
-    "image-other-names": ("hub", _named("bad", "good", "fair"), EVALUATE_IMAGE),
-    "image-other-names-audit": ("hub", _named("bad", "good", "fair"), AUDIT_IMAGE),
-    "image-label2id-swapped": ("hub", _config(label2id={"cat": 1, "dog": 0, "owl": 2}), INSPECT),
-    "image-regression": ("hub", _config(problem_type="regression"), AUDIT_IMAGE),
-    "image-several-labels": (
-        "hub",
-        _config(problem_type="multi_label_classification"),
-        EVALUATE_IMAGE,
-    ),
-    "image-num-labels": ("hub", _config(num_labels=4), INSPECT),
-    "image-two-names": ("hub", _named("cat", "dog"), EVALUATE_IMAGE),
-    # processors, families and pictures
-    "processor-pads": ("hub", _processor(do_pad=True), EVALUATE_IMAGE),
-    "processor-flips": ("hub", _processor(do_flip_channel_order=True), AUDIT_IMAGE),
-    "processor-with-code": (
-        "hub",
-        _processor(auto_map={"AutoImageProcessor": "evil.Processor"}),
-        INSPECT,
-    ),
-    "swin": ("", _image_family("swin"), AUDIT_IMAGE),
-    "swin-inspect": ("", _image_family("swin"), INSPECT),
-    "siglip": ("", _image_family("siglip"), INSPECT),
-    "pictures-float": ("pictures", _pictures("F"), AUDIT_BY_IMAGE),
-    "pictures-32-bits": ("pictures", _pictures("I"), BY_IMAGE),
-    # language models
-    "generation-suppressed": ("lm", _generation(suppress_tokens=[5, 6]), AUDIT),
-    "generation-forced": ("lm", _generation(forced_bos_token_id=7), INSPECT),
-    "generation-bad-words": ("lm", _generation(bad_words_ids=[[5]]), PREDICT),
-    "adapter": ("lm", _adapter, INSPECT),
-    "adapter-beside": ("lm", _json("adapter_config.json", peft_type="LORA"), AUDIT),
-    "lora-tensors": ("lm", _with_lora, PREDICT),
-    "shards-without-index": ("lm", _shards, INSPECT),
-    "one-shard-gone": ("lm", lambda folder: _indexed(folder)[1].unlink(), PREDICT),
-    "stale-beside-shards": ("lm", _stale_beside_shards, AUDIT),
-    "stale-beside-shards-inspect": ("lm", _stale_beside_shards, INSPECT),
-    "text-stale-beside-shards": ("text", _stale_beside_shards, EVALUATE_TEXT),
-    "bert-generation": ("lm", _bert_generation, INSPECT),
-    "text-lora-tensors": ("text", _with_lora, TICKETS),
-    "text-shards-without-index": ("text", _shards, EVALUATE_TEXT),
-    # weights of images in one file
-    "numpy-with-code.pt": (
-        "weights/w.pt",
-        _saved(lambda state: {"model": state, "best": (np.float64(0.5), _Code())}),
-        WEIGHTS,
-    ),
-    "pickle-with-code.pt": (
-        "weights/w.pt",
-        lambda path: path.write_bytes(pickle.dumps(_Code())),
-        WEIGHTS,
-    ),
-    "two-models.pt": (
-        "weights/w.pt",
-        _saved(
-            lambda state: {
-                "model": state,
-                "ema": {"module": {name: value + 1 for name, value in state.items()}},
-                "epoch": 3,
-            }
+REAL: dict[str, dict[str, Change]] = {
+    "text": {
+        # outputs of classifiers
+        "text-unnamed": _named("LABEL_0", "LABEL_1", "LABEL_2"),
+        "text-other-names": _named("bad", "good", "fair"),
+        "text-label2id-swapped": config(label2id={"red": 1, "green": 0, "blue": 2}),
+        "text-regression": config(problem_type="regression"),
+        "text-one-output": _one_output,
+        "text-several-labels": config(problem_type="multi_label_classification"),
+        "text-sigmoid": config(function_to_apply="sigmoid"),
+        "text-num-labels": config(num_labels=5),
+        "text-two-names": _named("red", "green"),
+        "text-four-names": _named("red", "green", "blue", "grey"),
+        "text-twice-named": config(id2label={0: "red", 1: "red", 2: "blue"}, label2id=...),
+        # of judges
+        "judge-none": config(function_to_apply="none"),
+        "judge-identity": config(
+            sentence_transformers={"activation_fn": "torch.nn.modules.linear.Identity"}
         ),
-        WEIGHTS,
-    ),
-    "two-models-audit.pt": (
-        "weights/w.pt",
-        _saved(
-            lambda state: {
-                "model": state,
-                "ema": {name: value + 1 for name, value in state.items()},
-            }
+        # weights
+        "text-stale-beside-shards": _stale_beside_shards,
+        "text-lora-tensors": _with_lora,
+        "text-shards-without-index": _shards,
+    },
+    "hub": {
+        "image-unnamed": _named("LABEL_0", "LABEL_1", "LABEL_2"),
+        "image-other-names": _named("bad", "good", "fair"),
+        "image-label2id-swapped": config(label2id={"cat": 1, "dog": 0, "owl": 2}),
+        "image-regression": config(problem_type="regression"),
+        "image-several-labels": config(problem_type="multi_label_classification"),
+        "image-num-labels": config(num_labels=4),
+        "image-two-names": _named("cat", "dog"),
+        "processor-pads": _processor(do_pad=True),
+        "processor-flips": _processor(do_flip_channel_order=True),
+        "processor-with-code": _processor(auto_map={"AutoImageProcessor": "evil.Processor"}),
+    },
+    "pictures": {
+        "pictures-float": _pictures("F"),
+        "pictures-32-bits": _pictures("I"),
+        "older-coding-pictures": _older_coding,
+    },
+    "lm": {
+        "generation-suppressed": _generation(suppress_tokens=[5, 6]),
+        "generation-forced": _generation(forced_bos_token_id=7),
+        "generation-bad-words": _generation(bad_words_ids=[[5]]),
+        "adapter": _adapter,
+        "adapter-beside": _json("adapter_config.json", peft_type="LORA"),
+        "lora-tensors": _with_lora,
+        "shards-without-index": _shards,
+        "one-shard-gone": lambda folder: _indexed(folder)[1].unlink(),
+        "stale-beside-shards": _stale_beside_shards,
+        "bert-generation": _bert_generation,
+    },
+    "weights/w.pt": {
+        "numpy-with-code.pt": _saved(
+            lambda state: {"model": state, "best": (np.float64(0.5), _Code())}
         ),
-        ["audit", *WEIGHTS[1:], "--device", "cpu"],
-    ),
-    # judges
-    "judge-regression": ("text", _config(problem_type="regression"), JUDGED),
-    "judge-one-output": ("text", _one_output, CASES),
-    "judge-none": ("text", _config(function_to_apply="none"), CASES),
-    "judge-identity": ("text", _config(**_IDENTITY), JUDGED),
-    "judge-label2id-swapped": ("text", _SWAPPED, CASES),
-    # tables
-    "sts-b.csv": ("", _sts_b, BY_TEXT),
-    "STS-B": ("", _sts_b_folder, [*TICKETS_BY[:-4], "--device", "cpu"]),
-    "older-coding.csv": ("task/colours.csv", _older_coding, BY_TEXT),
-    "older-coding-tickets.csv": ("task/colours.csv", _older_coding, TICKETS_BY),
-    "older-coding-prompts.csv": (
-        "prompts.csv",
-        _older_coding,
-        [*BY_LM, "--prompts", "{file}", *SCORED[2:]],
-    ),
-    "older-coding-pictures": ("pictures", _older_coding, BY_IMAGE),
-    "crows-pairs-without-group.csv": (
-        "",
-        _crows_pairs,
-        [*BY_LM, *SCORED, "--benchmark", "crows_pairs={file}"],
-    ),
-    # masks of other models
-    "mask.json": (
-        "",
-        _written({**TABLE["mask"], "weight_hash": "1" * 64, **TABLE["masks"]["other-model"]}),
-        ["apply", "{file}", "--model", "{good}/text", "--to", "{out}/cut"],
-    ),
-    "filters.json": (
-        "",
-        _written(TABLE["filter mask"]),
-        ["apply", "{file}", "--model", "{good}/image", "--to", "{out}/cut"],
-    ),
+        "pickle-with-code.pt": lambda path: path.write_bytes(pickle.dumps(_Code())),
+        "two-models.pt": _saved(
+            lambda state: {"model": state, "ema": {"module": _moved(state)}, "epoch": 3}
+        ),
+        "two-models-audit.pt": _saved(lambda state: {"model": state, "ema": _moved(state)}),
+    },
+    "task/colours.csv": {"older-coding.csv": _older_coding},
+    "prompts.csv": {"older-coding-prompts.csv": _older_coding},
+    "": {
+        "swin": _image_family("swin"),
+        "siglip": _image_family("siglip"),
+        "sts-b.csv": _sts_b,
+        "STS-B": _sts_b_folder,
+        "crows-pairs-without-group.csv": _crows_pairs,
+        # masks of other models
+        "mask.json": _written(
+            {**TABLE["mask"], "weight_hash": "1" * 64, **TABLE["masks"]["other-model"]}
+        ),
+        "filters.json": _written(TABLE["filter mask"]),
+    },
 }
-"""name -> what it is made from below {good}, the change, and the command; {file} is what was made.
-"""
+"""What below {good} files are made from -> name -> the change. Their commands are in
+bad_inputs.csv."""

@@ -28,8 +28,8 @@ def measures(times: int) -> list[Measure]:
     """The slowest and the usual cancel of all kinds."""
     found = audits()
     tried = side_by_side(_one, [(audit, at) for audit in found for at in range(times * CANCELS)])
-    tell("cancels", [told for _, told in tried if told])
-    seconds = [each for each, _ in tried]
+    seconds, told = zip(*tried, strict=True)
+    tell("cancels", told)
     name = (
         f"{len(tried)} jobs of {len(found)} kinds cancelled at random moments: until the process is"
         " gone"
@@ -45,7 +45,7 @@ def _one(given: tuple[Audited, int]) -> tuple[float, str]:
     audit, number = given
     draw = rng("hardening cancels", audit.track, number)
     for attempt in range(TRIES):
-        moment = float(draw.random()) * (audit.seconds + IMPORTS) * 0.7**attempt
+        moment = draw.random() * (audit.seconds + IMPORTS) * 0.7**attempt
         with TemporaryDirectory(prefix="hardening-cancel-", ignore_cleanup_errors=True) as folder:
             seconds, phase = _cancelled(audit, Store(Path(folder)), moment)
         if seconds is not None:

@@ -14,10 +14,10 @@ from typing import Any
 from benchmarks.hardening._audits import (
     Audited,
     Done,
+    again,
     audits,
-    differences,
     forked,
-    run_of,
+    right,
     side_by_side,
     tell,
 )
@@ -48,22 +48,12 @@ def measures(times: int) -> list[Measure]:
     """Flips whose numbers were given out although wrong, and flips whose file was named."""
     clean = dict(zip(audits(), side_by_side(_undamaged, audits()), strict=True))
     found = side_by_side(_one, list(_flips(clean, times * FLIPS)))
-    tell("flips", [one for pair in found for one in pair if one])
-    total = len(found)
+    wrong, unnamed = zip(*found, strict=True)
+    tell("flips", wrong)
+    name = f"{len(found)} random bit flips in shards, tables, JSON: wrong numbers given out"
     return [
-        Measure(
-            f"{total} random bit flips in shards, tables, JSON: wrong numbers given out",
-            sum(bool(wrong) for wrong, _ in found),
-            "flips",
-            0,
-        ),
-        Measure(
-            "… of them named",
-            sum(not unnamed for _, unnamed in found),
-            f"of {total}",
-            total,
-            at_least=True,
-        ),
+        Measure(name, sum(map(bool, wrong)), "flips", 0),
+        right("flips", "… of them named", unnamed),
     ]
 
 
@@ -145,13 +135,9 @@ def _one(flip: Flip) -> tuple[str, str]:
         said = _asked(flip.audit, store, folder)
         given = _given_out(said, folder / "out")
         wrong = sorted(one for one, text in given.items() if text != flip.clean.get(one))
-        again = _computed_again(flip, store, folder)
-        wrong += [again] if again else []
-        wrong += (
-            ["exported though it does not verify:"]
-            if said["verify"].code and not said["export"].code
-            else []
-        )
+        wrong += filter(None, [_computed_again(flip, store, folder)])
+        if said["verify"].code and not said["export"].code:
+            wrong.append("exported though it does not verify:")
         texts = [*jobs, *(done.said for done in said.values())]
         texts += [(folder / "again.err").read_text()] if flip.kind == "shard" else []
         named = any(_names(text, flip) for text in texts)
@@ -180,13 +166,11 @@ def _computed_again(flip: Flip, store: Path, folder: Path) -> str:
         return ""
     shutil.rmtree(store / "runs" / flip.audit.run)
     done = forked([*flip.audit.words, "--json", "--store", str(store)], folder / "again")
-    if done.code:
-        return f"computing again ended with {done.code} ({done.said[-200:]})"
     try:
-        wrong = differences(run_of(flip.audit.store, flip.audit.run), run_of(store, flip.audit.run))
+        wrong = again(flip.audit, store, done)
     except StoreError as error:
         return str(error)
-    return f"computed again: {', '.join(wrong)}" if wrong else ""
+    return f"computed again: {wrong}" if wrong else ""
 
 
 def _names(text: str, flip: Flip) -> bool:

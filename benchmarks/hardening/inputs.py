@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 
-from benchmarks.hardening._audits import forked, loaded, side_by_side, tell
+from benchmarks.hardening._audits import forked, loaded, right, side_by_side
 from benchmarks.hardening._bad_files import make_all
 from benchmarks.report import Measure
 from engine.cli import parser
@@ -43,10 +43,8 @@ def measures() -> list[Measure]:
     folder = Path(mkdtemp(prefix="hardening-inputs-"))
     make_all(folder)
     found = side_by_side(_one, list(rows(folder)))
-    tell("inputs", [one for one in found if one])
-    right = sum(not one for one in found)
     name = "bad inputs refused: exit code 2, one clear sentence per fault, nothing written"
-    return [Measure(name, right, f"of {len(found)}", len(found), at_least=True)]
+    return [right("inputs", name, found)]
 
 
 def rows(folder: Path) -> Iterator[Row]:

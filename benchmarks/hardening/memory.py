@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks import app_server
 from benchmarks.hardening._visitors import Visitor
-from benchmarks.report import Measure
+from benchmarks.report import Measure, memory
 from engine.store.runs import EMBEDDED, Store
 
 CHANGES, WARM = 300, 3
@@ -23,9 +23,9 @@ def measures(times: int) -> list[Measure]:
     with app_server.fresh() as address:
         visitor, process = Visitor(address, runs[0]), _listening(address)
         _show(visitor, places * WARM)
-        before = _resident(process)
+        before = memory("VmRSS", process)
         _show(visitor, list(itertools.islice(itertools.cycle(places), times * CHANGES)))
-        after = _resident(process)
+        after = memory("VmRSS", process)
         visitor.close()
     name = f"{times * CHANGES} page changes: growth of the server's memory"
     return [
@@ -43,17 +43,10 @@ def _listening(address: str) -> int:
     """The process that listens at an address of this machine: the one of our children that does."""
     port = int(address.rpartition(":")[2])
     for folder in Path("/proc").glob("[0-9]*"):
-        words = (
-            (folder / "cmdline").read_bytes().split(b"\0") if (folder / "cmdline").exists() else []
-        )
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:  # it has ended
+            continue
         if b"pages.shared.serve" in words and str(port).encode() in words:
             return int(folder.name)
     raise RuntimeError(f"nobody listens at {address}")
-
-
-def _resident(process: int) -> int:
-    """Bytes of memory that a process holds, caches and models included."""
-    for line in Path(f"/proc/{process}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * 1024
-    raise RuntimeError("no VmRSS")

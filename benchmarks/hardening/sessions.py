@@ -7,13 +7,13 @@ twenty Chromiums.
 
 from __future__ import annotations
 
-import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
+from statistics import median, quantiles
 
 from benchmarks import app_server
 from benchmarks.hardening._visitors import Visitor
-from benchmarks.report import Measure
+from benchmarks.report import Measure, timed
 from engine.core.types import rng
 from engine.store.runs import EMBEDDED, Store
 
@@ -32,32 +32,23 @@ def measures() -> list[Measure]:
         _one_session(address, 0, 0.0, ACTIONS)  # not counted: caches fill
         alone = _one_session(address, 1, 0.5, 3 * ACTIONS)
         paced = _together(address, PAUSE)
-        began = time.monotonic()
-        at_once = _together(address, 0.0)
-        rate = (len(at_once) + SESSIONS) / (
-            time.monotonic() - began
-        )  # the first page of each is drawn too
+        at_once, seconds = timed(lambda: _together(address, 0.0))
+    rate = (len(at_once) + SESSIONS) / seconds  # the first page of each is drawn too
+    say = f"{SESSIONS} sessions, one action each {PAUSE:g} s"
     return [
-        Measure("one session: slider or page, median", _median(alone), "s"),
+        Measure("one session: slider or page, median", median(alone), "s"),
         Measure("one session: slider or page, 95th percentile", _late(alone), "s"),
-        *_paced(paced, alone),
+        Measure(f"{say}: median", median(paced), "s"),
+        Measure(f"{say}: median over one session's", median(paced) / median(alone), "×", 2),
+        Measure(f"{say}: 95th percentile over one session's", _late(paced) / _late(alone), "×", 4),
         Measure(
             f"{SESSIONS} sessions without pauses: median over one session's",
-            _median(at_once) / _median(alone),
+            median(at_once) / median(alone),
             "×",
             8,
         ),
-        Measure("… in seconds", _median(at_once), "s"),
+        Measure("… in seconds", median(at_once), "s"),
         Measure("… redraws per second of the server", rate, "1/s"),
-    ]
-
-
-def _paced(paced: list[float], alone: list[float]) -> list[Measure]:
-    say = f"{SESSIONS} sessions, one action each {PAUSE:g} s"
-    return [
-        Measure(f"{say}: median", _median(paced), "s"),
-        Measure(f"{say}: median over one session's", _median(paced) / _median(alone), "×", 2),
-        Measure(f"{say}: 95th percentile over one session's", _late(paced) / _late(alone), "×", 4),
     ]
 
 
@@ -77,7 +68,7 @@ def _one_session(address: str, number: int, pause: float, actions: int) -> list[
     run = min(Store(EMBEDDED).list(), key=lambda summary: summary.created).id
     visitor = Visitor(address, run)
     try:
-        time.sleep(float(draw.random()) * pause)
+        time.sleep(draw.random() * pause)
         visitor.go(PAGES[0])
         due = time.monotonic()
         for _ in range(actions):
@@ -90,10 +81,6 @@ def _one_session(address: str, number: int, pause: float, actions: int) -> list[
     return seconds
 
 
-def _median(seconds: list[float]) -> float:
-    return statistics.median(seconds)
-
-
 def _late(seconds: list[float]) -> float:
     """The 95th percentile."""
-    return statistics.quantiles(seconds, n=20)[-1]
+    return quantiles(seconds, n=20)[-1]

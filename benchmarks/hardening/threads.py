@@ -3,35 +3,24 @@ bit but for times."""
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from tempfile import mkdtemp
 
-from benchmarks.app_server import ROOT
-from benchmarks.hardening._audits import LONGEST, Audited, audits, differences, run_of, tell
+from benchmarks.hardening._audits import LONGEST, Audited, Done, again, audits, right
 from benchmarks.report import Measure
+from engine.core.files import PROJECT
 
 
 def measures() -> list[Measure]:
     """How many kinds of audit have the same tables on one thread and on two."""
-    found = audits()
-    failed = [_differing(audit) for audit in found]
-    tell("threads", [one for one in failed if one])
+    failed = [_differing(audit) for audit in audits()]
     name = (
         "same audit in two fresh stores, one and two threads: tables equal to the bit but for times"
     )
-    return [
-        Measure(
-            name,
-            sum(not one for one in failed),
-            f"of {len(found)} tracks",
-            len(found),
-            at_least=True,
-        )
-    ]
+    return [right("threads", name, failed, f"of {len(failed)} tracks")]
 
 
 def _differing(audit: Audited) -> str:
@@ -41,15 +30,11 @@ def _differing(audit: Audited) -> str:
     more = {"OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
     done = subprocess.run(
         words,
-        cwd=ROOT,
+        cwd=PROJECT,
         env={**os.environ, **more},
         capture_output=True,
         text=True,
         timeout=2 * LONGEST,
     )
-    if done.returncode:
-        return f"{audit.track}: ended with {done.returncode}: {done.stderr[-300:]}"
-    wrong = differences(
-        run_of(audit.store, audit.run), run_of(store, json.loads(done.stdout)["run"])
-    )
-    return f"{audit.track}: {', '.join(wrong)} differ" if wrong else ""
+    wrong = again(audit, store, Done(done.returncode, done.stdout, done.stderr))
+    return f"{audit.track}: {wrong}" if wrong else ""

@@ -7,7 +7,6 @@ is a process that says by how much its peak rose while it did one thing.
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Callable
@@ -17,11 +16,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.scale.statistics import EMBEDDED, RUN, _made_up, variants_of
+from benchmarks.report import memory
+from benchmarks.scale.statistics import RUN, _made_up, variants_of
 from engine.audit.session import Progress
-from engine.core.memory import peak
 from engine.core.types import rng
-from engine.store.runs import Run, Store, write_tables
+from engine.store.runs import EMBEDDED, Run, Store, write_tables
 from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.opening import context_of
 from engine.tracks.language_models.request import AuditRequest, validate
@@ -76,17 +75,9 @@ def _apart(do: Callable[[], object]) -> None:
 def _told(do: Callable[[], object]) -> None:
     """Do it, and print by how many bytes the peak of this process rose over what it took before."""
     PEAK.write_text("5", encoding="ascii")  # the peak is what it takes now
-    before = _high()
+    before = memory("VmHWM")
     do()
-    print(json.dumps(_high() - before))
-
-
-def _high() -> int:
-    """Peak since it was set back; getrusage's cannot be."""
-    line = next(
-        one for one in Path("/proc/self/status").read_text().splitlines() if one.startswith("VmHWM")
-    )
-    return int(line.split()[1]) * 1024 or peak()
+    print(memory("VmHWM") - before)
 
 
 def _context(request: AuditRequest, times: int) -> PromptContext:

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.report import Measure
-from benchmarks.scale._gpt2_small import gpt2_small
+from benchmarks.scale._gpt2 import gpt2
 from benchmarks.scale._unavoidable import over_unavoidable
 from engine.tracks.language_models.request import AuditRequest
 
@@ -20,7 +20,7 @@ BAR = 1.5
 
 def measures(full: bool = False) -> list[Measure]:
     prompts, tokens, new = (60, 4000, 40) if full else (12, 640, 10)
-    lm = gpt2_small()
+    lm = gpt2()
     with tempfile.TemporaryDirectory() as folder:
         lm.model.save_pretrained(folder)
         lm.tokenizer.save_pretrained(folder)

@@ -11,21 +11,22 @@ embedded audit and ten times as many.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from dataclasses import replace
 
-from benchmarks.report import Measure
+from benchmarks.report import Measure, in_a_process
 
 DENSE_BAR, GROWTH_BAR = 1.3, 1.1
 FEW, MANY, TOKENS, NEW = 60, 600, 2000, 6
 CUTS = ((1, 6, 11),)
 TIMES, VARIANTS = 10, (8, 40)
+WIDE = {"n_layer": 4, "n_embd": 256, "n_head": 4, "attn_implementation": "sdpa"}
 
 
 def measures() -> list[Measure]:
-    dense, few, many = (_peak(*case) for case in ((False, FEW), (True, FEW), (True, MANY)))
+    dense, few, many = (
+        in_a_process(f"from benchmarks.scale.memory import case; case({variants}, {prompts})")
+        for variants, prompts in ((False, FEW), (True, FEW), (True, MANY))
+    )
     return [
         Measure(
             f"peak memory of variants over that of a dense draw, {FEW} prompts",
@@ -51,43 +52,25 @@ def _of_tables() -> list[Measure]:
     for times in (1, TIMES):
         prompts = f"{times} times the embedded audit's prompts"
         for count in VARIANTS:
-            rose = _in_a_process(
-                f"from benchmarks.scale._many_prompts import tables; tables({times}, {count})"
-            )
-            found.append(
-                Measure(
-                    f"statistics and tables of {count} variants, two axes, {prompts}",
-                    rose / 2**20,
-                    "MB",
-                )
-            )
-        rose = _in_a_process(f"from benchmarks.scale._many_prompts import pages; pages({times})")
-        found.append(
-            Measure(f"a page of texts and every number checked, {prompts}", rose / 2**20, "MB")
-        )
+            name = f"statistics and tables of {count} variants, two axes, {prompts}"
+            found.append(Measure(name, _rose(f"tables({times}, {count})"), "MB"))
+        name = f"a page of texts and every number checked, {prompts}"
+        found.append(Measure(name, _rose(f"pages({times})"), "MB"))
     return found
 
 
-def _peak(variants: bool, prompts: int) -> int:
-    """Bytes of one case."""
-    return _in_a_process(f"from benchmarks.scale.memory import case; case({variants}, {prompts})")
-
-
-def _in_a_process(command: str) -> int:
-    """What it prints last."""
-    done = subprocess.run(
-        [sys.executable, "-c", command], capture_output=True, text=True, check=True
-    )
-    return int(json.loads(done.stdout.splitlines()[-1]))
+def _rose(call: str) -> float:
+    return in_a_process(f"from benchmarks.scale import _many_prompts as one; one.{call}") / 2**20
 
 
 def case(variants: bool, prompts: int) -> None:
     """Do it, and print the most bytes that this process took."""
+    from benchmarks.scale._gpt2 import gpt2
     from benchmarks.scoring_bench import DEMO, open_bench
     from engine.core.memory import peak
     from engine.tracks.language_models.context import Shard
 
-    context = replace(open_bench(replace(DEMO, max_corpus_tokens=TOKENS), prompts), lm=_wide())
+    context = replace(open_bench(replace(DEMO, max_corpus_tokens=TOKENS), prompts), lm=gpt2(**WIDE))
     settings = replace(
         context.settings, decoding=replace(context.settings.decoding, max_new_tokens=NEW)
     )
@@ -99,30 +82,4 @@ def case(variants: bool, prompts: int) -> None:
         context.fetch(
             [*(Shard(kind, cut, axis, split) for kind in kinds), Shard("windows", cut, split=split)]
         )
-    print(json.dumps(peak()))
-
-
-def _wide():
-    """Small, with the vocabulary of GPT-2 and random weights."""
-    import torch
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    from engine.models.load_language_model import load_language_model
-
-    torch.manual_seed(0)
-    config = GPT2Config(
-        n_layer=4,
-        n_embd=256,
-        n_head=4,
-        attn_implementation="sdpa",
-        bos_token_id=2,
-        eos_token_id=3,
-        pad_token_id=0,
-    )
-    model = GPT2LMHeadModel(config).eval().requires_grad_(False)
-    return replace(
-        load_language_model("demo-gpt2", device="cpu"),
-        name="wide",
-        model=model,
-        weight_hash="random",
-    )
+    print(peak())

@@ -7,7 +7,7 @@ from typing import Any
 from unittest.mock import patch
 
 from benchmarks.report import Measure
-from benchmarks.scale._gpt2_small import gpt2_small
+from benchmarks.scale._gpt2 import gpt2
 from engine.core.types import Decoding
 from engine.models import decode
 
@@ -18,7 +18,7 @@ flattered."""
 
 
 def measures() -> list[Measure]:
-    lm, spent, plain = gpt2_small(), [0.0], decode.winners
+    lm, spent, plain = gpt2(), [0.0], decode.winners
     words = [word for word in list(lm.tokenizer.get_vocab()) if word.isalpha()]
     texts = [
         " ".join(words[(at + place) % len(words)] for place in range(PROMPT)) for at in range(TEXTS)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.report import Measure
-from benchmarks.scale._gpt2_small import gpt2_small
+from benchmarks.scale._gpt2 import gpt2
 from engine.audit.session import Local
 from engine.core.types import Hooks
 from engine.store.runs import Store
@@ -23,7 +23,7 @@ AXES = ("nationality", "race_ethnicity", "gender_and_sex", "sexual_orientation",
 
 
 def measures() -> list[Measure]:
-    lm = gpt2_small()
+    lm = gpt2()
     request = AuditRequest(model="demo-gpt2", axes=AXES, max_prompts=300, seeds=2)
     start = time.process_time()
     with tempfile.TemporaryDirectory() as folder:

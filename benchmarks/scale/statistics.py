@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchmarks.report import Measure
+from benchmarks.report import Measure, timed
 from benchmarks.scoring_bench import DEMO, open_bench
 from engine.audit.session import Progress
 from engine.core.types import rng
-from engine.store.runs import Run, Store
+from engine.store.runs import EMBEDDED, Run, Store
 from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.opening import context_of
 from engine.tracks.language_models.request import AuditRequest, validate
@@ -29,7 +29,6 @@ from engine.tracks.language_models.tables import Measured, wanted_shards
 from engine.tracks.language_models.variants import Variant
 
 RUN, BAR, DRAWN, WINDOW = "268fbf50d7721a75", 0.02, 240, 127
-EMBEDDED = Path(__file__).resolve().parents[2] / "assets" / "demo-run"
 
 
 def measures() -> list[Measure]:
@@ -40,9 +39,8 @@ def measures() -> list[Measure]:
         context = replace(context, keeper=Store(Path(folder)).shards)
         shards = wanted_shards(request, variants)
         keep(context, run, variants, shards)
-        start = time.process_time()
-        Measured(context, request, Progress(lambda event: None)).tables(variants)
-        seconds = time.process_time() - start
+        measured = Measured(context, request, Progress(lambda event: None))
+        _, seconds = timed(lambda: measured.tables(variants), time.process_time)
     texts = sum(
         len(context.rows(shard.axis, shard.split)) for shard in shards if shard.kind == "verdicts"
     )
@@ -61,9 +59,9 @@ def measures() -> list[Measure]:
 def _per_text() -> float:
     """Processor seconds of drawing and judging one text of the dense demo."""
     context = open_bench(DEMO, DRAWN)
-    start = time.process_time()
-    table = context.fetch([Shard("verdicts", (), DEMO.axis, "validation")])[0]
-    return (time.process_time() - start) / len(table)
+    shards = [Shard("verdicts", (), DEMO.axis, "validation")]
+    (table,), seconds = timed(lambda: context.fetch(shards), time.process_time)
+    return seconds / len(table)
 
 
 def variants_of(run: Run) -> list[Variant]:

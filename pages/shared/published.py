@@ -44,7 +44,7 @@ def asked() -> bool:
 
 def correlation() -> str:
     """Which correlation of heads between axes is shown."""
-    return segmented("Correlation", KINDS, state.KIND)
+    return segmented("Correlation", KINDS, "kind")
 
 
 def show(make: Callable[[Published, Any, Choice], Iterable[Panel]]) -> None:
@@ -56,7 +56,7 @@ def show(make: Callable[[Published, Any, Choice], Iterable[Panel]]) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         given = st.file_uploader(
-            "Files", type=["csv", "json"], accept_multiple_files=True, key=state.PUBLISHED_FILES
+            "Files", type=["csv", "json"], accept_multiple_files=True, key="published_files"
         )
     with right:
         state.restore_text(state.PUBLISHED_FOLDER)

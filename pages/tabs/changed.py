@@ -115,7 +115,7 @@ def one_repeat(run: KeptRun, choice: Choice, what: str) -> int | None:
     named = {number: f"{capital(name)} {number}" for number in known}
     about = f"{what} below are those of one {name}: a mean over {name}s would be of no model."
     with st.container(width=320):
-        return select(capital(name), named, state.TRIAL, help=about)
+        return select(capital(name), named, "trial", help=about)
 
 
 def _picked(run: KeptRun, choice: Choice, per_page: int) -> Picked | None:
@@ -154,15 +154,15 @@ def _filters(every: pd.DataFrame, per_page: int) -> tuple[str, dict[str, pd.Data
     with left:
         groups = [EVERY, *sorted(set(every["group"]) - {""})]
         named = {group: group_label(group, "All subgroups") for group in groups}
-        group = select("Subgroup", named, state.CHANGED_GROUP)
+        group = select("Subgroup", named, "changed_group")
     with middle:
         kinds = {**KINDS, **(OTHER if (every["kind"] == "other").any() else {})}
-        kind = segmented("What happened", kinds, state.CHANGED_KIND)
+        kind = segmented("What happened", kinds, "changed")
     mine = every[(every["group"] == group) | (group == EVERY)]
     sides = {one: mine[mine["kind"] == one] for one in (SIDES if kind == BOTH else (kind,))}
     with right:
         longest = max(map(len, sides.values()))
-        page = page_of(longest, per_page // len(sides), state.GALLERY_PAGE)
+        page = page_of(longest, per_page // len(sides), "gallery_page")
     return group, sides, page
 
 
@@ -211,7 +211,7 @@ def _looks(run: KeptRun, variant: str, images: Sequence[str]) -> dict[str, Maps]
     """Where each model looks on these pictures, by id, where the reader asks for it; says why where
     there is nothing to show."""
     ways = {NOT: "Not shown", **dict(reversed(WAYS.items()))}  # the quick one first
-    way = segmented("Where each model looks", ways, state.GALLERY_LOOK)
+    way = segmented("Where each model looks", ways, "looks")
     if way == NOT or not images:
         return {}
     found: dict[str, Maps] = {}

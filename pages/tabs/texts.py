@@ -65,11 +65,11 @@ def _filters(found: pd.DataFrame) -> tuple[pd.DataFrame, str, slice]:
     with left:
         groups = [EVERY, *sorted(found["subgroup"].unique())]
         named = {group: group_label(group, "All subgroups") for group in groups}
-        group = select("Subgroup", named, state.SUBGROUP)
+        group = select("Subgroup", named, "subgroup")
     mine = found if group == EVERY else found[found["subgroup"] == group]
     mine = holding(mine, SEARCHED, typed)
     with middle:
-        order = select("Sorted by", ORDERS, state.ORDER)
+        order = select("Sorted by", ORDERS, "order")
     with right:
         if sides := SIDES.get(order):
             longest = max(len(_changed(mine, order, side)) for side in sides)
