@@ -54,8 +54,6 @@ class Made:
         ]
 
     def stand(self, context: PromptContext) -> LanguageModel:
-        from engine.tracks.language_models.arms import calibration_of
-
         text = calibration_of(context) if self.method.reads_text else []
         return self.method.applied(context.lm, self.level, text, self.seed)
 

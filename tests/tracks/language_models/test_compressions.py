@@ -11,10 +11,15 @@ import torch
 from engine.models.load_language_model import inspect_model, load_language_model
 from engine.tracks.language_models.arms import amount
 from engine.tracks.language_models.compressions import compression, compressions
-from engine.tracks.language_models.compressions._linear import linear_weights, lowest
-from engine.tracks.language_models.compressions.layer_drop import cosines_of, drop_layers
-from engine.tracks.language_models.compressions.rounding import rounded
-from engine.tracks.language_models.compressions.zeroing import scores, sparse
+from engine.tracks.language_models.compressions._linear import (
+    cosines_of,
+    drop_layers,
+    linear_weights,
+    lowest,
+    rounded,
+    scores,
+    sparse,
+)
 from engine.tracks.language_models.measurements.cost import bytes_of
 from tests.tiny import VOCABULARY, folder_of, save_tokenizer, tiny_language_model
 

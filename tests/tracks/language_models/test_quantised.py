@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM
 
 from engine.models.load_language_model import load_language_model
 from engine.store.runs import Store
-from engine.tracks.language_models.compressions.rounding import rounded
+from engine.tracks.language_models.compressions._linear import rounded
 from engine.tracks.language_models.run import run_audit
 from tests.builders import refused
 from tests.tiny import build, save_tokenizer

@@ -38,10 +38,8 @@ class Compression(ABC):
     saves: ClassVar[str] = "weights"
     """What its level is a share of: "weights" set to zero, "layers" dropped, or "bytes" saved."""
 
-    @property
-    def own_levels(self) -> bool:
-        """Whether its levels are its own, and not those asked for."""
-        return False
+    own_levels: ClassVar[bool] = False
+    """Whether its levels are its own, and not those asked for."""
 
     def levels(self, model: Any, asked: Sequence[float], bits: float = 32) -> Sequence[float]:
         """The levels it is measured at, of those asked for, in (0, 1) ascending. model: ModelInfo;
