@@ -90,8 +90,10 @@ class CsvTable:
 
 
 def preview(path: Path) -> tuple[pd.DataFrame, list[str]]:
-    """The first rows of a CSV, and sentences, unescaped: how many there are, and how often each
-    value stands in columns of at most 24 of which some stand there again. RequestError."""
+    """The first rows of a CSV, and sentences, unescaped. They say how many rows there are, and how
+    often each value stands in columns of at most 24, some of which stand there again.
+
+    RequestError."""
     cells = csv_table(path).cells
     said = [f"Rows: {len(cells):,}."]
     for name in cells.columns:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import filecmp
 import importlib.util
 import json
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
