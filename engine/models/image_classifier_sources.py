@@ -17,7 +17,7 @@ from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import Values
 from engine.models import catalog, runtime
 from engine.models.checkpoint import IS_CUT
-from engine.models.completeness import incomplete, loaded, unlike_files
+from engine.models.completeness import loaded
 from engine.models.config_file import CONFIG, LARGEST, named_architecture, said_outputs
 from engine.models.file_fields import refusals, unread
 from engine.models.image_processor import processor_of
@@ -352,14 +352,17 @@ def _hub_weights(folder: Path, arch: str, n_classes: int) -> Read:
     if faults:
         return {}, faults, ()
     try:
-        model, match = loaded(
-            type(shape), folder, str(folder), config=shape.config, ignore_mismatched_sizes=True
+        model, _ = loaded(
+            type(shape),
+            folder,
+            str(folder),
+            files,
+            lambda match: match,
+            config=shape.config,
+            ignore_mismatched_sizes=True,
         )
     except RequestError as error:
         return {}, [replace(one, fix=_AGAIN) for one in error.faults], ()
-    faults = incomplete(str(folder), match) or unlike_files(str(folder), model, files)
-    if faults:
-        return {}, faults, ()
     notes = tuple(filter(None, [other_weights(folder, files)]))
     return *plain_state(folder.name, model.state_dict()), notes
 

@@ -24,7 +24,7 @@ from engine.models.checkpoint import (
     read_config,
     turn_of,
 )
-from engine.models.completeness import Match, incomplete, loaded, unlike_files
+from engine.models.completeness import Match, loaded
 from engine.models.config_file import hashes_beside, quantisation_of
 from engine.models.gguf_cache import folder_of, gguf_in
 from engine.models.notes import is_built_on, put_together
@@ -128,21 +128,19 @@ def load_language_model(
 def _load(info: ModelInfo, adapter: Decoder, dtype: torch.dtype) -> Any:
     from transformers import AutoModelForCausalLM
 
+    files = None if quantisation_of(info.folder) else [info.folder / one for one in info.files]
     with _loaders_quiet(info):
-        model, match = loaded(
+        model, _ = loaded(
             AutoModelForCausalLM,
             info.folder,
             info.name,
+            files,
+            # Looked at before (checkpoint.inspect_folder); nothing may be filled in with random
+            # numbers all the same.
+            lambda match: Match(match.missing),
             dtype=dtype,
             attn_implementation=adapter.attention_implementation,
         )
-    # Looked at before (checkpoint.inspect_folder); nothing may be filled in with random numbers all
-    # the same.
-    faults = incomplete(info.name, Match(match.missing))
-    if not faults and not quantisation_of(info.folder):
-        faults = unlike_files(info.name, model, [info.folder / one for one in info.files])
-    if faults:
-        raise RequestError(faults)
     # transformers warns of windows of text that begin with the token for padding and bring
     # no mask. Windows are never padded here, and batches that are bring their mask.
     for part in model.modules():

@@ -23,7 +23,7 @@ from engine.models.checkpoint import (
     named_architecture,
     read_config,
 )
-from engine.models.completeness import Match, incomplete, loaded, match_of, unlike_files
+from engine.models.completeness import Match, incomplete, loaded, match_of
 from engine.models.config_file import (
     CONFIG,
     class_name_faults,
@@ -278,10 +278,13 @@ def _load(
     """The model, and notes about what the checkpoint lacked."""
     from transformers import AutoModelForSequenceClassification
 
+    drawn = (*(adapter.head if fresh else ()), *(() if info.has_head else adapter.pooler))
     model, match = loaded(
         AutoModelForSequenceClassification,
         info.folder,
         info.name,
+        None if fresh else [info.folder / name for name in info.files],
+        lambda match: _judged(match, adapter, drawn),
         config=_config_for(info.folder, classes),
         dtype=dtype,
         attn_implementation="eager",
@@ -292,12 +295,6 @@ def _load(
         what = f"attends by {attends}, which hands out no attention probabilities."
         fix = "Use a model whose attention can be computed eagerly."
         raise refusal(info.name, what, fix)
-    drawn = (*(adapter.head if fresh else ()), *(() if info.has_head else adapter.pooler))
-    faults = incomplete(info.name, _judged(match, adapter, drawn))
-    if not faults and not fresh:
-        faults = unlike_files(info.name, model, [info.folder / name for name in info.files])
-    if faults:
-        raise RequestError(faults)
     if fresh:
         draw(model, adapter.head, seed)
     if info.has_head or not any(_is_in(name, adapter.pooler) for name in match.missing):
