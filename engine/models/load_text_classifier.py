@@ -35,7 +35,7 @@ from engine.models.config_file import (
 from engine.models.load_language_model import fetch
 from engine.models.notes import unused_tensors
 from engine.models.runtime import refuse_too_large
-from engine.models.structure.adapter import Encoder, encoder_of
+from engine.models.structure.adapter import Encoder
 from engine.models.structure.proofs import proved
 from engine.models.transformer import TransformerModel
 from engine.models.weights import weights_in
@@ -130,7 +130,7 @@ def inspect_text_model(name: str | Path, revision: str | None = None) -> TextMod
     folder, commit = fetch(name, revision)
     plain = inspect_folder(folder, str(name), commit, causal=False)
     config, _ = read_config(folder, causal=False)
-    adapter = encoder_of(config)
+    adapter = Encoder.of(config)
     outputs, faults = _head(plain, config, adapter)
     if faults:
         raise RequestError(faults)
@@ -187,7 +187,7 @@ def load_text_classifier(
     """
     place, names = runtime.pick_device(device), tuple(str(one) for one in classes)
     info = _examined(name, revision, names, max_length, new_head)
-    adapter = encoder_of(_config_for(info.folder, names))
+    adapter = Encoder.of(_config_for(info.folder, names))
     fresh = new_head or not info.has_head
     kind = runtime.pick_dtype(info.n_parameters, place, dtype)
     refuse_too_large(info.name, info.n_parameters, place, kind, info.n_layers)

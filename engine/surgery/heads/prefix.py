@@ -28,7 +28,7 @@ from engine.models.packing import Laid
 from engine.models.runtime import positions_at_once, tokens_at_once, traced_at_once
 from engine.models.structure.cutting import answers
 from engine.models.transformer import TransformerModel, again, attached, first_of, keeping_calls
-from engine.surgery.heads.mask import at_projections, claimed, hooked, masked_rows
+from engine.surgery.heads.mask import claimed, hooked, masked_rows
 
 T = TypeVar("T")
 CPU_TOKENS, GPU_TOKENS = 4096, 131_072
@@ -250,7 +250,7 @@ def dense_pass(
 
     with (
         attached(keeping_calls(blocks, calls)),
-        attached(at_projections(lm, layers, keep_heads)),
+        attached(lm.adapter.at_projections(lm.model, layers, keep_heads)),
         attached([blocks[lm.n_layers - 1].register_forward_hook(keep_last)]),
         nullcontext() if whole else _answered_above(lm, max(layers)),
     ):
@@ -413,7 +413,7 @@ def heads_kept(lm: TransformerModel, layers: Iterable[int]) -> Iterator[list[tor
         kept.append(inside)
         return (inside, *args[1:])
 
-    with attached(at_projections(lm, layers, lambda layer: keep)):
+    with attached(lm.adapter.at_projections(lm.model, layers, lambda layer: keep)):
         yield kept
 
 
