@@ -33,8 +33,6 @@ from engine.models.structure.adapter import Decoder
 from engine.models.structure.proofs import packs, proved
 from engine.models.transformer import TransformerModel
 
-__all__ = ["LanguageModel", "ModelInfo", "fetch", "inspect_model", "load_language_model"]
-
 WANTED = ["*.safetensors", "*.json", "*.jinja", "merges.txt", "vocab.txt", "tokenizer.model"]
 
 

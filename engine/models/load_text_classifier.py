@@ -40,13 +40,6 @@ from engine.models.structure.proofs import proved
 from engine.models.transformer import TransformerModel
 from engine.models.weights import weights_in
 
-__all__ = [
-    "TextClassifier",
-    "TextModelInfo",
-    "inspect_text_model",
-    "load_text_classifier",
-]
-
 CLASSIFIER = "ForSequenceClassification"
 PRETRAINED = "pretrained"
 """A folder beside a fine-tuned classifier: the weights that fine-tuning began with."""

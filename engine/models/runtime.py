@@ -87,18 +87,18 @@ def pick_device(device: str) -> torch.device:
             return torch.device("cuda", torch.cuda.current_device())
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     kind, _, index = name.partition(":")
-    if kind not in ("cpu", "cuda", "mps") or (index and not index.isdigit()):
-        raise RequestError(unknown("device", name, ("auto", "cpu", "cuda", "cuda:0", "mps")))
-    found = {
+    there = {
         "cpu": 1,
         "cuda": torch.cuda.device_count(),
         "mps": int(torch.backends.mps.is_available()),
-    }[kind]
-    if int(index or 0) >= found:
+    }
+    if kind not in there or not (index or "0").isdigit():
+        raise RequestError(unknown("device", name, ("auto", "cpu", "cuda", "cuda:0", "mps")))
+    if int(index or 0) >= there[kind]:
         raise refusal("device", f"{name!r} is not on this machine.", "Use --device auto or cpu.")
-    if kind == "cuda" and not index:
-        return torch.device("cuda", torch.cuda.current_device())
-    return torch.device("cpu") if kind == "cpu" else torch.device(name)
+    if kind == "cuda":
+        return torch.device(kind, int(index) if index else torch.cuda.current_device())
+    return torch.device(kind)
 
 
 @contextlib.contextmanager

@@ -77,6 +77,13 @@ class TransformerModel:
             [sorted(self.tokenizer.get_vocab().items()), str(self.tokenizer.eos_token_id), config]
         )
 
+    def unusable(self, what: str) -> str:
+        """What is wrong with a model that gives numbers which are not finite."""
+        return (
+            f"{self.name} in {self.dtype} gives {what}: its weights are damaged, or the precision"
+            " is too low. Try --dtype float32."
+        )
+
     @property
     def n_parameters(self) -> int:
         """Numbers in the model as it is now; tied weights count once."""

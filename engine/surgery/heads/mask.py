@@ -102,10 +102,7 @@ def prove_mask_works(lm: TransformerModel, check: Callable[[], None] = lambda: N
             with masked(lm, mask):
                 silent = _logits(lm, tokens)
             if not bool(torch.isfinite(plain).all()):
-                raise MaskError(
-                    f"{lm.name} in {lm.dtype} gives numbers that are not finite: its weights are"
-                    " damaged, or the precision is too low. Try --dtype float32."
-                )
+                raise MaskError(lm.unusable("numbers that are not finite"))
             if not (plain - silent).abs().max() > 1e-6 * plain.abs().max():
                 raise MaskError(
                     _unmoved(lm, layer, is_constant=torch.equal(plain, _logits(lm, tokens.flip(1))))
@@ -260,9 +257,7 @@ def head_means(
             lm.model(input_ids=torch.tensor([ids], device=lm.device), use_cache=False)
     means = (total / sum(last for _, last in windows)).float().cpu().numpy()
     if not np.isfinite(means).all():
-        raise PruneAuditError(
-            f"{lm.name} in {lm.dtype} gives no finite head outputs. Try --dtype float32."
-        )
+        raise PruneAuditError(lm.unusable("no finite head outputs"))
     return means
 
 

@@ -150,10 +150,8 @@ def row_logps(
             done += sum(len(texts[at]) for at in places)
     if not np.isfinite(dense).all() and decoding is None or np.isnan(dense).any():
         bad = int((~np.isfinite(dense)).sum())
-        raise PruneAuditError(
-            f"{lm.name} in {lm.dtype} gives no finite probability for {bad} of {len(dense)} texts: "
-            "its weights are damaged, or the precision is too low. Try --dtype float32."
-        )
+        what = f"no finite probability for {bad} of {len(dense)} texts"
+        raise PruneAuditError(lm.unusable(what))
     return dense, without
 
 
@@ -361,10 +359,7 @@ def row_gradients(
             dense[places], slopes[places] = found, slope
     bad = int((~np.isfinite(slopes).all(axis=1) | ~np.isfinite(dense)).sum())
     if bad:
-        raise PruneAuditError(
-            f"{lm.name} in {lm.dtype} gives no finite gradient for {bad} of {len(dense)} texts: "
-            "its weights are damaged, or the precision is too low. Try --dtype float32."
-        )
+        raise PruneAuditError(lm.unusable(f"no finite gradient for {bad} of {len(dense)} texts"))
     return dense, slopes
 
 
