@@ -220,7 +220,12 @@ def refuse_too_large(
 def fitting(lm: Any, most: int, numbers: float) -> int:
     """How many of `most` things, each of so many float32 numbers, fit at once; at least 1. lm: a
     TransformerModel."""
-    room = on_device(lm.device) - lm.n_parameters * lm.dtype.itemsize
+    return _fitting(lm.device, lm.n_parameters * lm.dtype.itemsize, most, numbers)
+
+
+def _fitting(device: torch.device, held: int, most: int, numbers: float) -> int:
+    """The same beside a model of so many bytes."""
+    room = on_device(device) - held
     return max(1, min(most, int(room / AT_ONCE / (4 * max(numbers, 1.0)))))
 
 
@@ -263,10 +268,8 @@ def judged_at_once(model: torch.nn.Module, most: int, tokens: int) -> int:
     width, heads = (
         int(getattr(config, name, 0) or 1) for name in ("hidden_size", "num_attention_heads")
     )
-    parameters = sum(one.numel() for one in model.parameters())
-    room = on_device(first.device) - parameters * first.dtype.itemsize
-    numbers = max(1.0, tokens * (12.0 * width + 3.0 * heads * tokens))
-    return max(1, min(most, int(room / AT_ONCE / (4 * numbers))))
+    held = sum(one.numel() for one in model.parameters()) * first.dtype.itemsize
+    return _fitting(first.device, held, most, tokens * (12.0 * width + 3.0 * heads * tokens))
 
 
 def needed(lm: Any, batch: int, tokens: int, traced: int) -> int:
