@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from engine.core.errors import Fault, said_by
-from engine.core.files import is_too_long
 from engine.models.config_file import quantisation_of
 
 INDEX = "model.safetensors.index.json"
@@ -197,6 +197,6 @@ def _sharded(folder: Path) -> tuple[list[Path], list[Fault]]:
     if outside:
         what = f"names a file outside the folder: {outside[0]!r}."
         return [], [Fault(INDEX, what, "Do not use this checkpoint.")]
-    there = {one for one in named if not is_too_long(folder / one) and (folder / one).is_file()}
+    there = {one for one in named if os.path.isfile(folder / one)}
     faults = [Fault(name[:80], "is missing.", AGAIN) for name in sorted(named - there)]
     return sorted(folder / name for name in there), faults

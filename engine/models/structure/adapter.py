@@ -56,11 +56,6 @@ _BARE = (nn.Linear, nn.Dropout, nn.Identity)
 """Parts of an attention that does nothing but attend: no residual, no norm."""
 
 
-def known_types() -> tuple[str, ...]:
-    """Every `model_type` of FAMILIES, sorted."""
-    return tuple(sorted((*FAMILIES[True], *FAMILIES[False])))
-
-
 def adapter_of(config: Any, causal: bool = True) -> Adapter:
     """causal: of a language model, else of a text classifier. RequestError says why a structure
     cannot be read."""
