@@ -3,6 +3,7 @@ once."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -11,7 +12,6 @@ from types import NoneType
 from typing import Any
 
 from engine.core.errors import Fault, RequestError, refusal, said_by, unknown
-from engine.core.files import is_special
 from engine.core.text import visible
 from engine.core.types import digest_of
 from engine.models import runtime  # noqa: F401
@@ -29,7 +29,7 @@ from engine.models.config_file import (
 from engine.models.file_fields import FIELDS, refusals
 from engine.models.gguf_file import record_of
 from engine.models.notes import TOKENIZER, notes_on
-from engine.models.structure.adapter import FAMILIES, adapter_of, known_types
+from engine.models.structure.adapter import FAMILIES, adapter_of
 from engine.models.weights import bytes_in, count_parameters, weight_hash, weights_in
 
 ADAPTERS = ("adapter_model.safetensors", "adapter_model.bin")
@@ -97,7 +97,7 @@ def inspect_folder(
     """
     from transformers import AutoModelForCausalLM
 
-    if not is_folder(folder):
+    if not os.path.isdir(folder):  # False of a name too long
         fix = "Give a model folder, or a name on the hub."
         raise refusal(str(folder), "is not a folder.", fix)
     config, faults = read_config(folder, causal)
@@ -149,14 +149,6 @@ def inspect_folder(
     )
 
 
-def is_folder(place: Path) -> bool:
-    """Whether there is a folder; no name is too long for the question, or has a zero byte in it."""
-    try:
-        return place.is_dir()
-    except (OSError, ValueError):
-        return False
-
-
 def _field_faults(folder: Path, causal: bool) -> list[Fault]:
     """Fields of the files beside the weights that ask for what is not done here."""
     faults: list[Fault] = []
@@ -197,7 +189,7 @@ def read_config(folder: Path, causal: bool = True) -> tuple[Any, list[Fault]]:
 
     causal: only architectures of language models are right; else only encoders.
     """
-    if is_special(folder / CONFIG) or not (folder / CONFIG).is_file():
+    if not (folder / CONFIG).is_file():
         return None, [_no_config(folder)]
     try:
         plain = config_of(folder)
@@ -266,7 +258,7 @@ def plain_config(folder: Path) -> tuple[Any, list[Fault]]:
     not. Never runs code of the checkpoint."""
     from transformers import AutoConfig
 
-    if is_special(folder / CONFIG) or not (folder / CONFIG).is_file():
+    if not (folder / CONFIG).is_file():
         return None, [_no_config(folder)]
     try:
         found = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
@@ -352,8 +344,7 @@ def _kind_faults(plain: dict, model_type: Any, causal: bool) -> list[Fault]:
 
     if model_type in FAMILIES[causal]:
         return []
-    known = model_type in known_types()
-    if not known and (not isinstance(model_type, str) or model_type not in CONFIG_MAPPING_NAMES):
+    if not isinstance(model_type, str) or model_type not in CONFIG_MAPPING_NAMES:
         own = " It brings code of its own (auto_map), which is never run."
         what = f"{model_type!r} is not known to this version of transformers."
         what += own if plain.get("auto_map") else ""

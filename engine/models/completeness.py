@@ -9,7 +9,7 @@ former names, tied weights), as they will be when weights are loaded.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from safetensors import safe_open
 
-from engine.core.errors import Fault, refusal, said_by
+from engine.core.errors import Fault, RequestError, refusal, said_by
 from engine.core.types import Values
 from engine.models import runtime
 from engine.models.weights import read_header
@@ -38,11 +38,20 @@ class Match:
     unexpected: tuple[str, ...] = ()
 
 
-def loaded(auto: Any, folder: Path, name: str, **more: Any) -> tuple[Any, Match]:
+def loaded(
+    auto: Any,
+    folder: Path,
+    name: str,
+    files: Iterable[Path] | None,
+    wrong: Callable[[Match], Match],
+    **more: Any,
+) -> tuple[Any, Match]:
     """A model from the safetensors files of a folder, never code of it, and how its tensors match.
-    RequestError where transformers cannot load it.
+    RequestError where transformers cannot load it, or fills in what they do not hold.
 
-    auto: the transformers class that loads it; more: other arguments of its from_pretrained.
+    auto: the transformers class that loads it; files: those that its numbers are compared with,
+    None for no comparison; wrong: what of a match is a fault; more: other arguments of
+    from_pretrained.
     """
     try:
         with quietly():
@@ -59,7 +68,13 @@ def loaded(auto: Any, folder: Path, name: str, **more: Any) -> tuple[Any, Match]
             raise
         what = f"cannot be loaded: {said_by(error)}."
         raise refusal(name, what, "Check the checkpoint.") from error
-    return model, match_in(report)
+    match = match_in(report)
+    faults = incomplete(name, wrong(match))
+    if files is not None and not faults:
+        faults = unlike_files(name, model, files)
+    if faults:
+        raise RequestError(faults)
+    return model, match
 
 
 def match_of(config: Any, files: Iterable[Path], auto: Any) -> Match:

@@ -180,10 +180,8 @@ def check_finite(lm: LanguageModel, logits: torch.Tensor) -> None:
     """PruneAuditError unless all of logits [texts, vocabulary] are finite: NaN and inf both show in
     the maximum."""
     if not bool(torch.isfinite(logits.amax(-1)).all()):
-        raise PruneAuditError(
-            f"{lm.name} in {lm.dtype} gives no finite probability for the next token of some texts:"
-            " its weights are damaged, or the precision is too low. Try --dtype float32."
-        )
+        what = "no finite probability for the next token of some texts"
+        raise PruneAuditError(lm.unusable(what))
 
 
 def begin(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from engine.core.errors import Fault, RequestError, refusal, said_by
 from engine.core.files import folder_whole, sha256_of, sweep
 from engine.core.types import Values, digest_of
 from engine.models import runtime
-from engine.models.checkpoint import PROBE, TOKENIZER_FILES, is_folder, load_tokenizer
+from engine.models.checkpoint import PROBE, TOKENIZER_FILES, load_tokenizer
 from engine.models.completeness import quietly
 from engine.models.gguf_file import ENDING, RECORD, SCHEMA, Gguf, read_gguf, record_of
 from engine.models.weights import INDEX, SINGLE, weight_hash
@@ -58,7 +59,7 @@ _ORIGINAL = "Take the safetensors it was made from."
 def gguf_in(place: Path) -> Path | None:
     """The GGUF file that a path means: itself, or the only one of a folder without safetensors;
     None for any other. RequestError where a folder has several."""
-    if not is_folder(place):
+    if not os.path.isdir(place):
         return place if place.suffix.lower() == ENDING else None
     if any(place.glob("*.safetensors")) or (place / INDEX).exists():
         return None

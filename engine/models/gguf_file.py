@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import mmap
+import os
 import struct
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -105,12 +106,9 @@ def said_of(folder: Path) -> list[str]:
 
 def read_gguf(path: Path) -> Gguf:
     """The header of a file that holds one whole language model. RequestError with all faults."""
-    try:
-        stat = path.stat() if path.is_file() else None
-    except (OSError, ValueError):  # a name that is too long, or has a zero byte
-        stat = None
-    if stat is None:
+    if not os.path.isfile(path):  # False of a name that is too long, or has a zero byte
         raise refusal(str(path), "is not there.", "Give the path of a GGUF file.")
+    stat = path.stat()
     return _read(path, stat.st_size, stat.st_mtime_ns)
 
 

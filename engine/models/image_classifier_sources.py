@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import re
 import urllib.request
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import Values
 from engine.models import catalog, runtime
 from engine.models.checkpoint import IS_CUT
-from engine.models.completeness import incomplete, loaded, unlike_files
+from engine.models.completeness import loaded
 from engine.models.config_file import CONFIG, LARGEST, named_architecture, said_outputs
 from engine.models.file_fields import refusals, unread
 from engine.models.image_processor import processor_of
@@ -72,11 +73,11 @@ def resolve(name: str, weights: str | None) -> tuple[Source, list[Fault]]:
         path = path.expanduser() if weights.startswith("~/") else path
         return Source(name, known, path, path), faults
     place = catalog.resolve(name) if name else None
-    if not isinstance(place, Path) or not (kind := _kind(place)):
-        return Source(name), [_no_such(name)]
-    if kind == "folder":
+    if isinstance(place, Path) and os.path.isdir(place):  # False of a name too long
         return _folder(place)
-    return Source(place.stem, "", place, place), faults
+    if isinstance(place, Path) and os.path.isfile(place):
+        return Source(place.stem, "", place, place), faults
+    return Source(name), [_no_such(name)]
 
 
 def weights_of(source: Source) -> Read:
@@ -119,14 +120,6 @@ def recognised(
     what = f"fits {fits or 'none'} of the known architectures."
     fix = f"Name its architecture. Known: {', '.join(architectures())}."
     return source, [*faults, Fault(source.name, what, fix)], ()
-
-
-def _kind(path: Path) -> str:
-    """The kind of thing at a path: folder, file, or nothing ("")."""
-    try:
-        return "folder" if path.is_dir() else "file" if path.is_file() else ""
-    except (OSError, ValueError):  # a name too long, a zero byte in it
-        return ""
 
 
 def _no_such(name: str) -> Fault:
@@ -352,14 +345,17 @@ def _hub_weights(folder: Path, arch: str, n_classes: int) -> Read:
     if faults:
         return {}, faults, ()
     try:
-        model, match = loaded(
-            type(shape), folder, str(folder), config=shape.config, ignore_mismatched_sizes=True
+        model, _ = loaded(
+            type(shape),
+            folder,
+            str(folder),
+            files,
+            lambda match: match,
+            config=shape.config,
+            ignore_mismatched_sizes=True,
         )
     except RequestError as error:
         return {}, [replace(one, fix=_AGAIN) for one in error.faults], ()
-    faults = incomplete(str(folder), match) or unlike_files(str(folder), model, files)
-    if faults:
-        return {}, faults, ()
     notes = tuple(filter(None, [other_weights(folder, files)]))
     return *plain_state(folder.name, model.state_dict()), notes
 

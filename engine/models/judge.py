@@ -158,11 +158,14 @@ class ClassifierJudge:
         from transformers import AutoModelForSequenceClassification
 
         where = f"judge {folder}"
-        model, match = loaded(
-            AutoModelForSequenceClassification, folder, where, dtype=torch.float32
+        model, _ = loaded(
+            AutoModelForSequenceClassification,
+            folder,
+            where,
+            None,
+            lambda match: Match(match.missing),
+            dtype=torch.float32,
         )
-        if faults := incomplete(where, Match(match.missing)):
-            raise RequestError(faults)
         self.tokenizer = load_tokenizer(folder, padding_side="right")
         self.tokenizer.model_max_length = _longest(model, self.tokenizer)
         model.config.pad_token_id = self.tokenizer.pad_token_id

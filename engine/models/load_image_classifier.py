@@ -39,19 +39,6 @@ if TYPE_CHECKING:
     from engine.core.types import FilterMask
     from engine.models.image_processor import OwnProcessor
 
-__all__ = [
-    "Classifier",
-    "ClassifierInfo",
-    "fresh_classifier",
-    "fresh_info",
-    "inspect_classifier",
-    "is_architecture",
-    "is_classifier_name",
-    "load_classifier",
-    "save_classifier",
-    "state_hash",
-]
-
 LARGEST = 1024
 """Images beyond this many pixels a side are refused: a slip of the pen, or more memory than there
 is."""

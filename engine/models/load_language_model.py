@@ -24,16 +24,14 @@ from engine.models.checkpoint import (
     read_config,
     turn_of,
 )
-from engine.models.completeness import Match, incomplete, loaded, unlike_files
+from engine.models.completeness import Match, loaded
 from engine.models.config_file import hashes_beside, quantisation_of
 from engine.models.gguf_cache import folder_of, gguf_in
 from engine.models.notes import is_built_on, put_together
 from engine.models.runtime import refuse_too_large
-from engine.models.structure.adapter import Decoder, decoder_of
+from engine.models.structure.adapter import Decoder
 from engine.models.structure.proofs import packs, proved
 from engine.models.transformer import TransformerModel
-
-__all__ = ["LanguageModel", "ModelInfo", "fetch", "inspect_model", "load_language_model"]
 
 WANTED = ["*.safetensors", "*.json", "*.jinja", "merges.txt", "vocab.txt", "tokenizer.model"]
 
@@ -104,7 +102,7 @@ def load_language_model(
     place = runtime.pick_device(device)
     kind = runtime.pick_dtype(info.n_parameters, place, dtype)
     refuse_too_large(info.name, info.n_parameters, place, kind, info.n_layers)
-    adapter = decoder_of(read_config(info.folder)[0])
+    adapter = Decoder.of(read_config(info.folder)[0])
     model = _load(info, adapter, kind).to(place).eval().requires_grad_(False)
     _unpacked(model, info)
     adapter = proved(model, adapter, info.name) if adapter.how and not as_arm else adapter
@@ -128,21 +126,19 @@ def load_language_model(
 def _load(info: ModelInfo, adapter: Decoder, dtype: torch.dtype) -> Any:
     from transformers import AutoModelForCausalLM
 
+    files = None if quantisation_of(info.folder) else [info.folder / one for one in info.files]
     with _loaders_quiet(info):
-        model, match = loaded(
+        model, _ = loaded(
             AutoModelForCausalLM,
             info.folder,
             info.name,
+            files,
+            # Looked at before (checkpoint.inspect_folder); nothing may be filled in with random
+            # numbers all the same.
+            lambda match: Match(match.missing),
             dtype=dtype,
             attn_implementation=adapter.attention_implementation,
         )
-    # Looked at before (checkpoint.inspect_folder); nothing may be filled in with random numbers all
-    # the same.
-    faults = incomplete(info.name, Match(match.missing))
-    if not faults and not quantisation_of(info.folder):
-        faults = unlike_files(info.name, model, [info.folder / one for one in info.files])
-    if faults:
-        raise RequestError(faults)
     # transformers warns of windows of text that begin with the token for padding and bring
     # no mask. Windows are never padded here, and batches that are bring their mask.
     for part in model.modules():
@@ -202,7 +198,7 @@ def fetch(name_or_folder: str | Path, revision: str | None = None) -> tuple[Path
         return (folder_of(file) if file else place), None
     offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
     try:
-        folder = _snapshot(place, revision) if offline else _download(place, revision)
+        folder = _snapshot(place, revision, offline)
     except RequestError:
         raise
     except Exception as error:  # the hub's client lets errors of several network libraries through
@@ -215,54 +211,34 @@ def files_beside(name: str, revision: str | None = None) -> list[str]:
     is there."""
     place = catalog.resolve(name)
     try:
-        return hashes_beside(place if isinstance(place, Path) else _snapshot(place, revision))
-    except (OSError, ValueError):  # said when it is loaded
+        return hashes_beside(place if isinstance(place, Path) else _snapshot(place, revision, True))
+    except (OSError, ValueError, RequestError):  # said when it is loaded
         return []
 
 
-def _download(name: str, revision: str | None) -> Path:
-    """From the hub; where it cannot be reached, what was downloaded before."""
-    try:
-        commit = _checked_commit(name, revision)
-    except Exception as error:
-        if isinstance(error, RequestError) or _status(error) is not None:
-            raise
-        try:
-            return _snapshot(name, revision)
-        except OSError:
-            raise error from None
-    return _snapshot(name, commit, online=True)
-
-
-def _snapshot(name: str, revision: str | None, online: bool = False) -> Path:
+def _snapshot(name: str, revision: str | None, offline: bool) -> Path:
+    """From the hub; where it is not or cannot be asked, what was downloaded before. Pickled weights
+    are never downloaded."""
     from huggingface_hub import snapshot_download
 
-    path = snapshot_download(
-        name,
-        revision=revision,
-        allow_patterns=WANTED,
-        ignore_patterns=["*/*"],
-        local_files_only=not online,
+    path = Path(
+        snapshot_download(
+            name,
+            revision=revision,
+            allow_patterns=WANTED,
+            ignore_patterns=["*/*"],
+            local_files_only=offline,
+        )
     )
-    return Path(path)
-
-
-def _checked_commit(name: str, revision: str | None) -> str:
-    """The commit that a hub name stands for, after a look at its file list: gigabytes come
-    later."""
-    from huggingface_hub import HfApi
-
-    found = HfApi().model_info(name, revision=revision, timeout=8)
-    files = [item.rfilename for item in found.siblings or []]
-    if not any(file.endswith(".safetensors") and "/" not in file for file in files):
+    if not any(path.glob("*.safetensors")):
         what = "has no safetensors weights; pickled weights can run code."
         fix = "Choose a revision that has safetensors, or convert the model to a local folder."
         raise refusal(name, what, fix)
-    return str(found.sha)
+    return path
 
 
 def _hub_fault(name: str, error: Exception, offline: bool) -> Fault:
-    status = _status(error)
+    status = getattr(getattr(error, "response", None), "status_code", None)
     if status in (401, 403, 404):
         what = (
             "there is no such folder here, and the hub has no such model or revision open to you"
@@ -272,7 +248,3 @@ def _hub_fault(name: str, error: Exception, offline: bool) -> Fault:
     hub = "the hub was not asked" if offline else f"the hub gave no answer ({type(error).__name__})"
     what = f"there is no such folder here, it was not downloaded before, and {hub}."
     return Fault(name, what, "Check the spelling or the network, or give a local folder.")
-
-
-def _status(error: Exception) -> int | None:
-    return getattr(getattr(error, "response", None), "status_code", None)

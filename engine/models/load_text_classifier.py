@@ -23,7 +23,7 @@ from engine.models.checkpoint import (
     named_architecture,
     read_config,
 )
-from engine.models.completeness import Match, incomplete, loaded, match_of, unlike_files
+from engine.models.completeness import Match, incomplete, loaded, match_of
 from engine.models.config_file import (
     CONFIG,
     class_name_faults,
@@ -35,17 +35,10 @@ from engine.models.config_file import (
 from engine.models.load_language_model import fetch
 from engine.models.notes import unused_tensors
 from engine.models.runtime import refuse_too_large
-from engine.models.structure.adapter import Encoder, encoder_of
+from engine.models.structure.adapter import Encoder
 from engine.models.structure.proofs import proved
 from engine.models.transformer import TransformerModel
 from engine.models.weights import weights_in
-
-__all__ = [
-    "TextClassifier",
-    "TextModelInfo",
-    "inspect_text_model",
-    "load_text_classifier",
-]
 
 CLASSIFIER = "ForSequenceClassification"
 PRETRAINED = "pretrained"
@@ -130,7 +123,7 @@ def inspect_text_model(name: str | Path, revision: str | None = None) -> TextMod
     folder, commit = fetch(name, revision)
     plain = inspect_folder(folder, str(name), commit, causal=False)
     config, _ = read_config(folder, causal=False)
-    adapter = encoder_of(config)
+    adapter = Encoder.of(config)
     outputs, faults = _head(plain, config, adapter)
     if faults:
         raise RequestError(faults)
@@ -187,7 +180,7 @@ def load_text_classifier(
     """
     place, names = runtime.pick_device(device), tuple(str(one) for one in classes)
     info = _examined(name, revision, names, max_length, new_head)
-    adapter = encoder_of(_config_for(info.folder, names))
+    adapter = Encoder.of(_config_for(info.folder, names))
     fresh = new_head or not info.has_head
     kind = runtime.pick_dtype(info.n_parameters, place, dtype)
     refuse_too_large(info.name, info.n_parameters, place, kind, info.n_layers)
@@ -278,10 +271,13 @@ def _load(
     """The model, and notes about what the checkpoint lacked."""
     from transformers import AutoModelForSequenceClassification
 
+    drawn = (*(adapter.head if fresh else ()), *(() if info.has_head else adapter.pooler))
     model, match = loaded(
         AutoModelForSequenceClassification,
         info.folder,
         info.name,
+        None if fresh else [info.folder / name for name in info.files],
+        lambda match: _judged(match, adapter, drawn),
         config=_config_for(info.folder, classes),
         dtype=dtype,
         attn_implementation="eager",
@@ -292,12 +288,6 @@ def _load(
         what = f"attends by {attends}, which hands out no attention probabilities."
         fix = "Use a model whose attention can be computed eagerly."
         raise refusal(info.name, what, fix)
-    drawn = (*(adapter.head if fresh else ()), *(() if info.has_head else adapter.pooler))
-    faults = incomplete(info.name, _judged(match, adapter, drawn))
-    if not faults and not fresh:
-        faults = unlike_files(info.name, model, [info.folder / name for name in info.files])
-    if faults:
-        raise RequestError(faults)
     if fresh:
         draw(model, adapter.head, seed)
     if info.has_head or not any(_is_in(name, adapter.pooler) for name in match.missing):

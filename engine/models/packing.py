@@ -77,10 +77,6 @@ class Laid:
         return kept.transpose(1, 2)[self.row[:, None], self.at].transpose(1, 2)
 
 
-Lay = Callable[[Sequence[list[int]], Sequence[int], Any], Laid]
-"""Takes texts as token ids, the kind of each (only texts of a kind share a row), and the model."""
-
-
 def left_pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Batch:
     """Pad rows of token ids on the left. The pad id is 0: masked positions never reach the
     result."""
@@ -95,7 +91,8 @@ def left_pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Batch
 
 
 def padded(texts: Sequence[list[int]], kinds: Sequence[int], model: Any) -> Laid:
-    """A row for each text; equal ones of a kind share it."""
+    """A row for each text, token ids; equal ones of a kind share it. kinds: of each text; only
+    texts of a kind share a row."""
     rows: dict[Any, int] = {}
     row = [
         rows.setdefault((kind, *text), len(rows)) for kind, text in zip(kinds, texts, strict=True)
@@ -143,9 +140,9 @@ def packed(texts: Sequence[list[int]], kinds: Sequence[int], model: Any) -> Laid
     return Laid(Batch(ids, mask, positions), first, where, at_, real_)
 
 
-def behind(model: Any, texts: Sequence[list[int]], lay: Lay) -> torch.Tensor:
+def behind(model: Any, texts: Sequence[list[int]], lay: Callable[..., Laid]) -> torch.Tensor:
     """Logits [1, vocabulary] behind the last of several texts, all but its last token read with the
-    others."""
+    others. lay: `packed` or `padded`."""
     laid = lay([text[:-1] for text in texts], [0] * len(texts), model)
     past, last = laid.cache(model), texts[-1]
     past.batch_select_indices(torch.tensor([len(texts) - 1], device=model.device))

@@ -87,18 +87,18 @@ def pick_device(device: str) -> torch.device:
             return torch.device("cuda", torch.cuda.current_device())
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     kind, _, index = name.partition(":")
-    if kind not in ("cpu", "cuda", "mps") or (index and not index.isdigit()):
-        raise RequestError(unknown("device", name, ("auto", "cpu", "cuda", "cuda:0", "mps")))
-    found = {
+    there = {
         "cpu": 1,
         "cuda": torch.cuda.device_count(),
         "mps": int(torch.backends.mps.is_available()),
-    }[kind]
-    if int(index or 0) >= found:
+    }
+    if kind not in there or not (index or "0").isdigit():
+        raise RequestError(unknown("device", name, ("auto", "cpu", "cuda", "cuda:0", "mps")))
+    if int(index or 0) >= there[kind]:
         raise refusal("device", f"{name!r} is not on this machine.", "Use --device auto or cpu.")
-    if kind == "cuda" and not index:
-        return torch.device("cuda", torch.cuda.current_device())
-    return torch.device("cpu") if kind == "cpu" else torch.device(name)
+    if kind == "cuda":
+        return torch.device(kind, int(index) if index else torch.cuda.current_device())
+    return torch.device(kind)
 
 
 @contextlib.contextmanager
@@ -220,7 +220,12 @@ def refuse_too_large(
 def fitting(lm: Any, most: int, numbers: float) -> int:
     """How many of `most` things, each of so many float32 numbers, fit at once; at least 1. lm: a
     TransformerModel."""
-    room = on_device(lm.device) - lm.n_parameters * lm.dtype.itemsize
+    return _fitting(lm.device, lm.n_parameters * lm.dtype.itemsize, most, numbers)
+
+
+def _fitting(device: torch.device, held: int, most: int, numbers: float) -> int:
+    """The same beside a model of so many bytes."""
+    room = on_device(device) - held
     return max(1, min(most, int(room / AT_ONCE / (4 * max(numbers, 1.0)))))
 
 
@@ -263,10 +268,8 @@ def judged_at_once(model: torch.nn.Module, most: int, tokens: int) -> int:
     width, heads = (
         int(getattr(config, name, 0) or 1) for name in ("hidden_size", "num_attention_heads")
     )
-    parameters = sum(one.numel() for one in model.parameters())
-    room = on_device(first.device) - parameters * first.dtype.itemsize
-    numbers = max(1.0, tokens * (12.0 * width + 3.0 * heads * tokens))
-    return max(1, min(most, int(room / AT_ONCE / (4 * numbers))))
+    held = sum(one.numel() for one in model.parameters()) * first.dtype.itemsize
+    return _fitting(first.device, held, most, tokens * (12.0 * width + 3.0 * heads * tokens))
 
 
 def needed(lm: Any, batch: int, tokens: int, traced: int) -> int:

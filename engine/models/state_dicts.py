@@ -116,7 +116,7 @@ def read_state(path: Path) -> Read:
         elif not path.is_file():
             what = "is not there."
         elif path.suffix == ".safetensors":
-            header_faults = read_header(path)[2]
+            header_faults = read_header(path)[1]
             return ({}, header_faults, ()) if header_faults else _found_in(path, load_file(path))
         else:
             return _found_in(path, _read_torch(path))

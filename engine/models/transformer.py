@@ -4,7 +4,7 @@ classifiers share."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -77,6 +77,13 @@ class TransformerModel:
             [sorted(self.tokenizer.get_vocab().items()), str(self.tokenizer.eos_token_id), config]
         )
 
+    def unusable(self, what: str) -> str:
+        """What is wrong with a model that gives numbers which are not finite."""
+        return (
+            f"{self.name} in {self.dtype} gives {what}: its weights are damaged, or the precision"
+            " is too low. Try --dtype float32."
+        )
+
     @property
     def n_parameters(self) -> int:
         """Numbers in the model as it is now; tied weights count once."""
@@ -100,18 +107,6 @@ def attached(handles: Iterable[Any]) -> Iterator[None]:
         for handle in handles:
             hooks.callback(handle.remove)
         yield
-
-
-def by_gate(row: torch.Tensor, width: int) -> Callable[..., tuple[torch.Tensor, ...]]:
-    """A pre-hook that multiplies every head's share of a projection's input by its gate, [heads] or
-    [batch, heads]."""
-
-    def scale(module: torch.nn.Module, args: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
-        inside = args[0]  # [batch, tokens, heads * width]
-        factor = row.to(device=inside.device, dtype=inside.dtype).repeat_interleave(width, dim=-1)
-        return (inside * (factor if factor.dim() == 1 else factor[:, None]), *args[1:])
-
-    return scale
 
 
 def keeping_calls(

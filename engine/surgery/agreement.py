@@ -22,6 +22,7 @@ from engine.core.types import HeadMask, Values
 from engine.models.load_image_classifier import Classifier
 from engine.models.load_language_model import LanguageModel
 from engine.models.load_text_classifier import TextClassifier
+from engine.models.packing import left_pad
 from engine.models.runtime import on_device
 from engine.models.transformer import TransformerModel
 from engine.surgery.heads.mask import cut as cut_out
@@ -187,17 +188,9 @@ def agree_on_texts(
 def tokens_of(lm: LanguageModel, prompts: Sequence[str], longest: int) -> dict[str, torch.Tensor]:
     """input_ids, attention_mask and position_ids, [prompts, tokens] each, padded left, on the
     model's device."""
-    found = lm.tokenizer(
-        list(prompts), return_tensors="pt", padding=True, truncation=True, max_length=longest
-    )
-    attention = found["attention_mask"]
-    positions = (attention.cumsum(-1) - 1).clamp(min=0)
-    batch = {
-        "input_ids": found["input_ids"],
-        "attention_mask": attention,
-        "position_ids": positions,
-    }
-    return {name: tensor.to(lm.device) for name, tensor in batch.items()}
+    rows = lm.tokenizer(list(prompts), truncation=True, max_length=longest)["input_ids"]
+    batch = left_pad(rows, lm.device)
+    return {"input_ids": batch.ids, "attention_mask": batch.mask, "position_ids": batch.positions}
 
 
 @dataclass(frozen=True)

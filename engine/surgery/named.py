@@ -34,10 +34,16 @@ def heads_of(words: Sequence[Any], n_layers: int, n_heads: int) -> HeadMask:
             )
     if faults:
         raise RequestError(faults[:10])
+    return _mask("heads", n_layers, n_heads, found)
+
+
+def _mask(where: str, n_layers: int, n_heads: int, cut: Sequence[tuple[int, int]]) -> HeadMask:
+    """RequestError for heads that a model does not have."""
     try:
-        return HeadMask(n_layers, n_heads, tuple(found))
+        return HeadMask(n_layers, n_heads, tuple(cut))
     except ValueError as error:
-        raise refusal("heads", f"{error}.", "Name heads of this model, once each.") from error
+        fix = "Name heads of this model once each, as (layer, head)."
+        raise refusal(where, f"{error}.", fix) from error
 
 
 def units_of(run: Run, said: str | Path) -> tuple[int, ...]:
@@ -70,12 +76,7 @@ def units_of_mask(run: Run, path: str | Path) -> tuple[int, ...]:
 
 def mask_of(run: Run, cut: Sequence[tuple[int, int]]) -> HeadMask:
     """Heads of the run's model, (layer, head) from 0. RequestError for others."""
-    try:
-        return HeadMask(run.model["n_layers"], run.model["n_heads"], tuple(cut))
-    except ValueError as error:
-        raise refusal(
-            "cut", f"{error}.", "Name heads of this model once each, as (layer, head)."
-        ) from error
+    return _mask("cut", run.model["n_layers"], run.model["n_heads"], cut)
 
 
 def mask_of_units(run: Run, units: Sequence[int]) -> HeadMask:

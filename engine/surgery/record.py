@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, RequestError
 from engine.core.files import write_json, write_whole
 from engine.core.text import json_text
 from engine.core.types import FilterMask, HeadMask, Values
@@ -18,8 +18,7 @@ from engine.store.runs import Run
 from engine.store.user_json import NUMBER, Form, read_object, read_user_json
 
 if TYPE_CHECKING:
-    from engine.models.load_language_model import ModelInfo
-    from engine.models.load_text_classifier import TextModelInfo
+    from engine.models.checkpoint import ModelInfo
     from engine.models.transformer import TransformerModel
 
 SCHEMA = 1
@@ -69,9 +68,7 @@ class MaskRecord:
         return HeadMask(self.n_layers, self.n_heads, self.units)
 
 
-def record_of(
-    base: TransformerModel | ModelInfo | TextModelInfo, mask: HeadMask, **more: Any
-) -> MaskRecord:
+def record_of(base: TransformerModel | ModelInfo, mask: HeadMask, **more: Any) -> MaskRecord:
     """A record of a mask for a model; `more`: method, settings, asked, run, created."""
     return MaskRecord(
         model=base.name,
@@ -143,7 +140,7 @@ def read_mask(path: str | Path) -> MaskRecord:
     return MaskRecord(**{"revision": None, **plain, "units": units, "means": means})
 
 
-def check_mask_fits(record: MaskRecord, info: TransformerModel | ModelInfo | TextModelInfo) -> None:
+def check_mask_fits(record: MaskRecord, info: TransformerModel | ModelInfo) -> None:
     """RequestError unless the mask was made for exactly this model: shape and weight hash."""
     faults = []
     if (record.n_layers, record.n_heads) != (info.n_layers, info.n_heads):
@@ -169,32 +166,20 @@ def _shape_faults(plain: dict) -> list[Fault]:
 
 def _unit_faults(plain: dict) -> list[Fault]:
     faults, seen = [], set()
+    shape = f"{plain['n_layers']} layers x {plain['n_heads']} heads"
     for place, unit in enumerate(plain["units"]):
-        pair: tuple[Any, Any] = (
-            (unit.get("layer"), unit.get("head")) if isinstance(unit, dict) else (None, None)
-        )
-        if not all(type(part) is int for part in pair):
-            faults.append(
-                Fault(
-                    f"mask unit {place}",
-                    "has no whole layer and head.",
-                    'Write {"layer": 0, "head": 0}.',
-                )
-            )
-        elif not (0 <= pair[0] < plain["n_layers"] and 0 <= pair[1] < plain["n_heads"]):
-            shape = f"{plain['n_layers']} layers x {plain['n_heads']} heads"
-            faults.append(
-                Fault(
-                    f"mask unit {place}",
-                    f"{pair} is outside {shape}.",
-                    "Layers and heads count from 0.",
-                )
-            )
+        pair = (unit.get("layer"), unit.get("head")) if isinstance(unit, dict) else (None, None)
+        layer, head = pair
+        if type(layer) is not int or type(head) is not int:
+            said = "has no whole layer and head.", 'Write {"layer": 0, "head": 0}.'
+        elif not (0 <= layer < plain["n_layers"] and 0 <= head < plain["n_heads"]):
+            said = f"{pair} is outside {shape}.", "Layers and heads count from 0."
         elif pair in seen:
-            faults.append(
-                Fault(f"mask unit {place}", f"{pair} is named twice.", "Name each head once.")
-            )
-        seen.add(pair)
+            said = f"{pair} is named twice.", "Name each head once."
+        else:
+            seen.add(pair)
+            continue
+        faults.append(Fault(f"mask unit {place}", *said))
     return (faults or _mean_faults(plain))[:20]
 
 
@@ -207,16 +192,15 @@ def _mean_faults(plain: dict) -> list[Fault]:
     if len(means) != len(plain["units"]):
         what = f"{len(means)} of {len(plain['units'])} units have a mean."
         faults.append(Fault("mask means", what, "Give all of them one, or none."))
-    if not all(_numbers(mean) for mean in means) or len({len(mean) for mean in means}) != 1:
-        what = "are not lists of equally many finite numbers."
-        faults.append(Fault("mask means", what, "Give a mask.json as exported."))
-    return faults
-
-
-def _numbers(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        type(one) in (int, float) and math.isfinite(one) for one in value
+    good = all(
+        isinstance(mean, list)
+        and all(type(one) in (int, float) and math.isfinite(one) for one in mean)
+        for mean in means
     )
+    if not good or len(set(map(len, means))) != 1:
+        what = "are not lists of equally many finite numbers."
+        faults.append(Fault("mask means", what, _FORM.fix))
+    return faults
 
 
 # The same of filters.
@@ -224,8 +208,8 @@ def _numbers(value: Any) -> bool:
 
 KIND = "filters"
 _FILTER_FORM = Form(
-    "mask",
-    "Give a mask.json as exported.",
+    _FORM.what,
+    _FORM.fix,
     needed={
         "model": str,
         "architecture": str,
@@ -341,51 +325,30 @@ def check_filter_mask_fits(record: FilterRecord, arch: str, weight_hash: str, na
 
 def _class_faults(plain: Values) -> list[Fault]:
     good = plain["size"] > 0 and all(isinstance(name, str) for name in plain["classes"])
-    return (
-        []
-        if good
-        else [Fault("mask classes", "or size: no names, or no pixels.", _FILTER_FORM.fix)]
-    )
+    what = "or size: no names, or no pixels."
+    return [] if good else [Fault("mask classes", what, _FILTER_FORM.fix)]
 
 
 def _group_faults(groups: list[Any]) -> list[Fault]:
     faults, seen = [], set[str]()
     for place, item in enumerate(groups):
-        where = f"mask group {place}"
-        if (
-            not isinstance(item, dict)
-            or not isinstance(item.get("group"), str)
-            or not _whole(item.get("width"))
-        ):
-            faults.append(Fault(where, "has no name and width.", "Give a mask.json as exported."))
+        keys = ("group", "width", "cut")
+        name, width, cut = map(item.get, keys) if isinstance(item, dict) else (None,) * 3
+        if not isinstance(name, str) or type(width) is not int or width < 1:
+            said = "has no name and width.", _FORM.fix
+        elif not isinstance(cut, list) or not all(type(one) is int for one in cut):
+            said = "has no list of whole numbers to cut.", _FORM.fix
+        elif len(set(cut)) < len(cut) or not all(0 <= one < width for one in cut):
+            said = f"names filters twice or outside 0 to {width - 1}.", "Export it again."
+        elif len(cut) == width:
+            said = "cuts every filter of its layer.", "One at least must stay."
+        elif name in seen:
+            said = f"{name!r} is named twice.", "Export it again."
+        else:
+            seen.add(name)
             continue
-        cut = item.get("cut")
-        if not isinstance(cut, list) or not all(type(one) is int for one in cut):
-            faults.append(
-                Fault(
-                    where, "has no list of whole numbers to cut.", "Give a mask.json as exported."
-                )
-            )
-        elif len(set(cut)) < len(cut) or not all(0 <= one < item["width"] for one in cut):
-            faults.append(
-                Fault(
-                    where,
-                    f"names filters twice or outside 0 to {item['width'] - 1}.",
-                    "Export it again.",
-                )
-            )
-        elif len(cut) == item["width"]:
-            faults.append(
-                Fault(where, "cuts every filter of its layer.", "One at least must stay.")
-            )
-        if item["group"] in seen:
-            faults.append(unknown(where, item["group"], seen, "It is named twice."))
-        seen.add(item["group"])
+        faults.append(Fault(f"mask group {place}", *said))
     return faults
-
-
-def _whole(value: Any) -> bool:
-    return type(value) is int and value > 0
 
 
 def _history_faults(history: list[Any]) -> list[Fault]:
@@ -398,12 +361,5 @@ def _history_faults(history: list[Any]) -> list[Fault]:
         and all(type(one) is int and one >= 0 for one in item[2])
         for item in history
     )
-    return (
-        []
-        if good
-        else [
-            Fault(
-                "mask history", "is no list of [module, flag, indices].", "Export the mask again."
-            )
-        ]
-    )
+    what = "is no list of [module, flag, indices]."
+    return [] if good else [Fault("mask history", what, "Export the mask again.")]

@@ -89,9 +89,12 @@ def test_a_model_read_by_its_structure_is_loaded_and_proved_or_refused(tmp_path,
 
 def test_a_new_architecture_and_none(capsys, monkeypatch):
     asked = []
-    monkeypatch.setattr(
-        "engine.models.load_language_model._download", lambda name, revision: asked.append(name)
-    )
+
+    def snapshot(name, revision, offline):
+        asked.extend([] if offline else [name])
+        raise OSError
+
+    monkeypatch.setattr("engine.models.load_language_model._snapshot", snapshot)
     code, found = said_of(capsys, "resnet18")
     assert not asked, "a name that is known here is nobody else's business"
     monkeypatch.undo()

@@ -23,13 +23,13 @@ from engine.models.load_image_classifier import (
     inspect_classifier,
     load_classifier,
     save_classifier,
-    state_hash,
 )
 from engine.models.state_dicts import (
     _read_torch,
     fitting_architectures,
     names_digest,
     skeleton,
+    state_hash,
     stored_names,
 )
 from engine.models.vision import architecture_for, architectures

@@ -10,7 +10,7 @@ import torch
 from engine.models.load_language_model import load_language_model
 from engine.models.packing import WIDTH, behind, left_pad, packed, padded
 from engine.models.structure import proofs
-from engine.models.structure.adapter import decoder_of
+from engine.models.structure.adapter import Decoder
 from tests.tiny import DECODERS, TINY, build, tiny_model
 
 APART = {
@@ -72,7 +72,7 @@ def test_a_model_that_cannot_share_rows_is_found_out(name):
     lm = tiny_model(name)
     assert not tiny_model(name, "bfloat16").adapter.packs
     assert not lm.adapter.packs
-    assert not proofs.packs(lm.model, decoder_of(lm.model.config), name)
+    assert not proofs.packs(lm.model, Decoder.of(lm.model.config), name)
 
 
 @torch.no_grad()

@@ -18,7 +18,7 @@ from engine.core.types import HeadMask
 from engine.models.load_language_model import inspect_model, load_language_model
 from engine.models.load_text_classifier import inspect_text_model, is_text_model
 from engine.models.structure import proofs
-from engine.models.structure.adapter import Encoder, adapter_of, known_types
+from engine.models.structure.adapter import FAMILIES, Encoder, adapter_of
 from engine.models.structure.proofs import proved
 from engine.surgery.agreement import agree, agree_on_texts
 from engine.surgery.heads.mask import cut, gated, masked, zeroed
@@ -274,7 +274,7 @@ def test_shards_without_their_index_are_named(tmp_path):
 
 
 def test_every_known_family_has_a_tiny_model():
-    assert set(known_types()) == {kind for kind, _ in EVERY.values()}
+    assert {*FAMILIES[True], *FAMILIES[False]} == {kind for kind, _ in EVERY.values()}
 
 
 @pytest.mark.parametrize("name", EVERY)

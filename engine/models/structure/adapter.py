@@ -15,7 +15,7 @@ All three give the same logits. The bias of the output projection belongs to no 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self, final
 
@@ -28,9 +28,9 @@ from engine.models.structure.cutting import (
     Centred,
     NoHeads,
     Projection,
-    Silenced,
     answers,
     bias_by_head,
+    by_gate,
     emptied,
     input_axis,
     is_transposed,
@@ -56,25 +56,10 @@ _BARE = (nn.Linear, nn.Dropout, nn.Identity)
 """Parts of an attention that does nothing but attend: no residual, no norm."""
 
 
-def known_types() -> tuple[str, ...]:
-    """Every `model_type` of FAMILIES, sorted."""
-    return tuple(sorted((*FAMILIES[True], *FAMILIES[False])))
-
-
 def adapter_of(config: Any, causal: bool = True) -> Adapter:
     """causal: of a language model, else of a text classifier. RequestError says why a structure
     cannot be read."""
-    return decoder_of(config) if causal else encoder_of(config)
-
-
-def decoder_of(config: Any) -> Decoder:
-    """The adapter of a language model. RequestError as for `adapter_of`."""
-    return Decoder(layout_of(config, True), config.model_type in FAMILIES[True])
-
-
-def encoder_of(config: Any) -> Encoder:
-    """The adapter of a text classifier. RequestError as for `adapter_of`."""
-    return Encoder(layout_of(config, False), config.model_type in FAMILIES[False])
+    return (Decoder if causal else Encoder).of(config)
 
 
 class Adapter:
@@ -82,6 +67,11 @@ class Adapter:
 
     causal: ClassVar[bool]
     """Whether it is of a language model, in which a token sees only those before it."""
+
+    @classmethod
+    def of(cls, config: Any) -> Self:
+        """Of the model that a config describes. RequestError as for `adapter_of`."""
+        return cls(layout_of(config, cls.causal), config.model_type in FAMILIES[cls.causal])
 
     def __init__(self, layout: Layout, is_known: bool = False) -> None:
         self.layout, self.is_known = layout, is_known
@@ -119,6 +109,14 @@ class Adapter:
             if self.cuts and inputs == self.n_heads * self.head_dim:
                 return self.zeroing("it was exported so")
         return self
+
+    def at_projections(
+        self, model: nn.Module, layers: Iterable[int], hook: Callable[[int], Any]
+    ) -> Iterator[Any]:
+        """Hooks, to be `attached`, that see what the heads of these layers hand over, before their
+        output projections do."""
+        for layer in layers:
+            yield self.output_projection(model, layer).register_forward_pre_hook(hook(layer))
 
     def attention(self, model: nn.Module, layer: int) -> Any:
         """The attention module of a layer (a `NoHeads` where a language model's layer was cut)."""
@@ -200,7 +198,8 @@ class Adapter:
             dead = mask.cut_in(layer)
             alive = [head for head in range(mask.n_heads) if head not in dead]
             if not self.cuts:
-                hook = Silenced(sorted(dead), self.head_dim)
+                keep = torch.tensor([float(head in alive) for head in range(mask.n_heads)])
+                hook = by_gate(keep, self.head_dim)
                 self.output_projection(model, layer).register_forward_pre_hook(hook)
                 continue
             self._keep(self.attention(model, layer), alive)

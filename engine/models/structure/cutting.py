@@ -13,7 +13,7 @@ that are left, no head at all.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias, final
@@ -154,21 +154,16 @@ class NoHeads(nn.Module):
         return (out if self.bias is None else out + self.bias), None
 
 
-@final
-class Silenced:
-    """A forward pre-hook that keeps heads of an output projection's input at zero; it goes along
-    with copies."""
+def by_gate(row: torch.Tensor, width: int) -> Callable[..., tuple[torch.Tensor, ...]]:
+    """A pre-hook that multiplies every head's share of a projection's input by its gate, [heads] or
+    [batch, heads]."""
 
-    def __init__(self, heads: Sequence[int], width: int) -> None:
-        self.heads, self.width = tuple(heads), width
+    def scale(module: nn.Module, args: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+        inside = args[0]  # [batch, tokens, heads * width]
+        factor = row.to(device=inside.device, dtype=inside.dtype).repeat_interleave(width, dim=-1)
+        return (inside * (factor if factor.dim() == 1 else factor[:, None]), *args[1:])
 
-    def __call__(
-        self, module: nn.Module, args: tuple[torch.Tensor, ...]
-    ) -> tuple[torch.Tensor, ...]:
-        """args: what the projection is given, first of all [batch, tokens, heads * width]."""
-        keep = torch.ones(args[0].shape[-1], dtype=args[0].dtype, device=args[0].device)
-        keep[span(self.heads, self.width).to(keep.device)] = 0
-        return (args[0] * keep, *args[1:])
+    return scale
 
 
 @contextmanager

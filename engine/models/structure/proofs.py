@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -32,8 +32,9 @@ from engine.core.types import HeadMask
 from engine.models import runtime
 from engine.models.packing import Laid, behind, packed, padded
 from engine.models.structure.adapter import Decoder
+from engine.models.structure.cutting import by_gate
 from engine.models.structure.read import Read
-from engine.models.transformer import again, attached, by_gate, first_of, keeping_calls
+from engine.models.transformer import again, attached, first_of, keeping_calls
 
 TOKENS = 8
 LARGE = 1_000_000_000
@@ -318,12 +319,8 @@ class _Proof:
     @contextmanager
     def gated(self, gates: dict[int, torch.Tensor]) -> Iterator[None]:
         """Within it, heads are multiplied by gates [rows, heads], by layer."""
-        with attached(
-            self.adapter.output_projection(self.model, layer).register_forward_pre_hook(
-                by_gate(row, self.layout.width)
-            )
-            for layer, row in gates.items()
-        ):
+        hook = lambda layer: by_gate(gates[layer], self.layout.width)  # noqa: E731
+        with attached(self.adapter.at_projections(self.model, gates, hook)):
             yield
 
     @contextmanager
@@ -346,14 +343,18 @@ class _Proof:
             return lambda module, args: found.update({layer: (args[0], open_.pop(layer, {}))})
 
         layout = self.layout
-        with ExitStack() as hooks:
-            for layer in range(len(layout.blocks)):
-                attention = self.adapter.attention(self.model, layer)
-                for name in (*(read.name for read in layout.reads), *layout.mixing):
-                    part = attention.get_submodule(name)
-                    hooks.callback(part.register_forward_hook(leaf(layer, name)).remove)
-                projection = self.adapter.output_projection(self.model, layer)
-                hooks.callback(projection.register_forward_pre_hook(close(layer)).remove)
+        layers = range(len(layout.blocks))
+        leaves = (
+            self.adapter.attention(self.model, layer)
+            .get_submodule(name)
+            .register_forward_hook(leaf(layer, name))
+            for layer in layers
+            for name in (*(read.name for read in layout.reads), *layout.mixing)
+        )
+        with (
+            attached(leaves),
+            attached(self.adapter.at_projections(self.model, layers, close)),
+        ):
             yield found
 
     @contextmanager

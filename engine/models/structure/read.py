@@ -17,8 +17,7 @@ import inspect
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -176,12 +175,7 @@ class Layout:
         )
 
 
-@dataclass(frozen=True)
-class _Keyed:
-    """A config that counts as equal where its text is: the cache's key."""
-
-    text: str
-    config: Any = field(compare=False)
+_layouts: dict[str, Layout] = {}
 
 
 def layout_of(config: Any, causal: bool) -> Layout:
@@ -190,15 +184,13 @@ def layout_of(config: Any, causal: bool) -> Layout:
 
     causal: of its language model; else of its text classifier.
     """
-    text = json.dumps([type(config).__name__, config.to_dict()], sort_keys=True, default=str)
-    return _layout(_Keyed(text, config), causal)
-
-
-@lru_cache(maxsize=64)
-def _layout(key: _Keyed, causal: bool) -> Layout:
-    model = _skeleton(key.config, causal)
-    layout = _read(model, key.config)
-    return layout if causal else _with_head(model, layout)
+    said = [type(config).__name__, config.to_dict(), causal]
+    key = json.dumps(said, sort_keys=True, default=str)
+    if key not in _layouts:
+        model = _skeleton(config, causal)
+        layout = _read(model, config)
+        _layouts[key] = layout if causal else _with_head(model, layout)
+    return _layouts[key]
 
 
 def _skeleton(config: Any, causal: bool) -> nn.Module:

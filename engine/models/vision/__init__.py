@@ -23,9 +23,13 @@ def architectures() -> Mapping[str, Architecture]:
     return MappingProxyType(dict(sorted((name, one) for one in found for name in one.names)))
 
 
+def _found(name: str) -> Architecture | None:
+    return architectures().get(name) or hub_architecture(name) or timm_architecture(name)
+
+
 def architecture_for(name: str) -> Architecture:
     """The architecture that builds `name`. RequestError names the known ones."""
-    found = architectures().get(name) or hub_architecture(name) or timm_architecture(name)
+    found = _found(name)
     if found is None:
         raise RequestError(unknown("architecture", name, architectures()))
     return found
@@ -34,6 +38,4 @@ def architecture_for(name: str) -> Architecture:
 def is_known(name: str) -> bool:
     """Whether `architecture_for` has an answer. RequestError for a model of a package that is not
     installed."""
-    return (
-        name in architectures() or (hub_architecture(name) or timm_architecture(name)) is not None
-    )
+    return _found(name) is not None

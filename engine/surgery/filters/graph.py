@@ -23,8 +23,9 @@ from torch import Tensor, nn
 
 from engine.core.errors import MaskError, RequestError, refusal, said_by
 from engine.core.types import FilterMask, rng
-from engine.models.load_image_classifier import Classifier, state_hash
+from engine.models.load_image_classifier import Classifier
 from engine.models.runtime import is_out_of_memory
+from engine.models.state_dicts import state_hash
 from engine.models.transformer import attached
 from engine.surgery.agreement import Agreement, Twice, doubled, judged
 from engine.surgery.filters.reading import (

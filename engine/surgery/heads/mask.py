@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -22,7 +22,8 @@ import torch
 from engine.core.errors import MaskError, PruneAuditError, refusal
 from engine.core.types import HeadMask, Hooks
 from engine.models.load_language_model import LanguageModel
-from engine.models.transformer import TransformerModel, attached, by_gate
+from engine.models.structure.cutting import by_gate
+from engine.models.transformer import TransformerModel, attached
 from engine.surgery.record import MaskRecord
 
 _lock = threading.Lock()
@@ -79,7 +80,7 @@ def masked_rows(
     def gate(layer: int) -> Callable[..., tuple[torch.Tensor, ...]]:
         return lambda module, args: (args[0] * factors[layer], *args[1:])
 
-    with claimed(lm), attached(at_projections(lm, layers, gate)):
+    with claimed(lm), attached(lm.adapter.at_projections(lm.model, layers, gate)):
         yield choose
 
 
@@ -101,10 +102,7 @@ def prove_mask_works(lm: TransformerModel, check: Callable[[], None] = lambda: N
             with masked(lm, mask):
                 silent = _logits(lm, tokens)
             if not bool(torch.isfinite(plain).all()):
-                raise MaskError(
-                    f"{lm.name} in {lm.dtype} gives numbers that are not finite: its weights are"
-                    " damaged, or the precision is too low. Try --dtype float32."
-                )
+                raise MaskError(lm.unusable("numbers that are not finite"))
             if not (plain - silent).abs().max() > 1e-6 * plain.abs().max():
                 raise MaskError(
                     _unmoved(lm, layer, is_constant=torch.equal(plain, _logits(lm, tokens.flip(1))))
@@ -158,17 +156,8 @@ def hooked(lm: TransformerModel, gates: torch.Tensor, layers: Any) -> Iterator[N
     """Within it, gates [layers, heads] or [rows, layers, heads] multiply the heads of `layers`. For
     code that has claimed the model."""
     gate = lambda layer: by_gate(gates[..., layer, :], lm.adapter.head_dim)  # noqa: E731
-    with attached(at_projections(lm, layers, gate)):
+    with attached(lm.adapter.at_projections(lm.model, layers, gate)):
         yield
-
-
-def at_projections(
-    lm: TransformerModel, layers: Iterable[int], hook: Callable[[int], Any]
-) -> Iterator[Any]:
-    """Hooks, to be `attached`, that see what the heads of these layers hand over, before their
-    output projections do."""
-    for layer in layers:
-        yield lm.adapter.output_projection(lm.model, layer).register_forward_pre_hook(hook(layer))
 
 
 def _check_shape(lm: TransformerModel, shape: tuple[int, ...]) -> None:
@@ -261,16 +250,14 @@ def head_means(
 
         return hook
 
-    with attached(at_projections(lm, range(lm.n_layers), add)):
+    with attached(lm.adapter.at_projections(lm.model, range(lm.n_layers), add)):
         for ids, last in windows:
             hooks.check()
             wanted[0] = last
             lm.model(input_ids=torch.tensor([ids], device=lm.device), use_cache=False)
     means = (total / sum(last for _, last in windows)).float().cpu().numpy()
     if not np.isfinite(means).all():
-        raise PruneAuditError(
-            f"{lm.name} in {lm.dtype} gives no finite head outputs. Try --dtype float32."
-        )
+        raise PruneAuditError(lm.unusable("no finite head outputs"))
     return means
 
 

@@ -28,7 +28,7 @@ from engine.models.packing import Laid
 from engine.models.runtime import positions_at_once, tokens_at_once, traced_at_once
 from engine.models.structure.cutting import answers
 from engine.models.transformer import TransformerModel, again, attached, first_of, keeping_calls
-from engine.surgery.heads.mask import at_projections, claimed, hooked, masked_rows
+from engine.surgery.heads.mask import claimed, hooked, masked_rows
 
 T = TypeVar("T")
 CPU_TOKENS, GPU_TOKENS = 4096, 131_072
@@ -150,10 +150,8 @@ def row_logps(
             done += sum(len(texts[at]) for at in places)
     if not np.isfinite(dense).all() and decoding is None or np.isnan(dense).any():
         bad = int((~np.isfinite(dense)).sum())
-        raise PruneAuditError(
-            f"{lm.name} in {lm.dtype} gives no finite probability for {bad} of {len(dense)} texts: "
-            "its weights are damaged, or the precision is too low. Try --dtype float32."
-        )
+        what = f"no finite probability for {bad} of {len(dense)} texts"
+        raise PruneAuditError(lm.unusable(what))
     return dense, without
 
 
@@ -250,7 +248,7 @@ def dense_pass(
 
     with (
         attached(keeping_calls(blocks, calls)),
-        attached(at_projections(lm, layers, keep_heads)),
+        attached(lm.adapter.at_projections(lm.model, layers, keep_heads)),
         attached([blocks[lm.n_layers - 1].register_forward_hook(keep_last)]),
         nullcontext() if whole else _answered_above(lm, max(layers)),
     ):
@@ -361,10 +359,7 @@ def row_gradients(
             dense[places], slopes[places] = found, slope
     bad = int((~np.isfinite(slopes).all(axis=1) | ~np.isfinite(dense)).sum())
     if bad:
-        raise PruneAuditError(
-            f"{lm.name} in {lm.dtype} gives no finite gradient for {bad} of {len(dense)} texts: "
-            "its weights are damaged, or the precision is too low. Try --dtype float32."
-        )
+        raise PruneAuditError(lm.unusable(f"no finite gradient for {bad} of {len(dense)} texts"))
     return dense, slopes
 
 
@@ -413,7 +408,7 @@ def heads_kept(lm: TransformerModel, layers: Iterable[int]) -> Iterator[list[tor
         kept.append(inside)
         return (inside, *args[1:])
 
-    with attached(at_projections(lm, layers, lambda layer: keep)):
+    with attached(lm.adapter.at_projections(lm.model, layers, lambda layer: keep)):
         yield kept
 
 

@@ -53,7 +53,8 @@ def _whole(
     seed: the row of the variants table; arrays: weights by name, in the full shapes of the dense
     model.
     """
-    from engine.models.load_image_classifier import load_classifier, save_classifier, state_hash
+    from engine.models.load_image_classifier import load_classifier, save_classifier
+    from engine.models.state_dicts import state_hash
     from engine.surgery.filters.graph import with_weights
 
     zeros = sum(int((array == 0).sum()) for array in arrays.values())
