@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import replace
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
 from engine.audit.command_line import (
@@ -14,6 +14,7 @@ from engine.audit.command_line import (
     checked,
     command,
     executor_of,
+    flags_of,
     foreign_options,
     made,
     read_fields,
@@ -84,8 +85,8 @@ def _faults_of_time(args: argparse.Namespace) -> list[Fault]:
 def words_of_others(args: argparse.Namespace) -> list[Fault]:
     """Options given that are of another track than the one that is asked for."""
     track = track_of_words(args)
-    others = [field for other in args.tracks for field in fields_of(other.part("request"))]
-    return foreign_options(args, others, fields_of(track.part("request")), track.cuts)
+    flags = {one.name: flags_of(fields_of(one.part("request"))) for one in args.tracks}
+    return foreign_options(args, chain(*flags.values()), flags[track.name], track.cuts)
 
 
 def request_of_words(args: argparse.Namespace) -> Any:

@@ -114,6 +114,13 @@ NOT_STATED = "not stated"
 """Group of an image or text whose cell is empty."""
 
 
+def most_faults(name: str, most: int | None, things: str) -> list[Fault]:
+    """A fault where `most`, if it is given, is no number of things."""
+    if most is None or most >= 1:
+        return []
+    return [Fault(name, f"{most} is not a number of {things}.", "Give 1 or more.")]
+
+
 def usable(values: Mapping[str, int]) -> list[str]:
     """The columns that can be groups or targets, of how many different values each column holds."""
     return [name for name, n in values.items() if 2 <= n <= MAX_GROUPS]

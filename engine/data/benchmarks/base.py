@@ -158,17 +158,6 @@ def load_benchmark(name: str, path: str | Path) -> Benchmark:
             Fault(path.name, f"Only {len(items)} items can be used.", f"Name {reader.about}.")
         ]
     refuse(few(faults, path.name))
-    return _benchmark(reader, path, items, notes)
-
-
-def load_benchmarks(asked: Mapping[str, str]) -> tuple[Benchmark, ...]:
-    """All that are asked for, by name. Raises RequestError with the faults of all."""
-    return tuple(each(lambda one: load_benchmark(*one), sorted(asked.items())))
-
-
-def _benchmark(
-    reader: BenchmarkReader, path: Path, items: list[Item], notes: list[str]
-) -> Benchmark:
     rows = [
         {"item_id": one.item_id, "group": one.group, "cluster": one.cluster, **one.more}
         for one in items
@@ -178,13 +167,17 @@ def _benchmark(
         for one in items
         for role in reader.roles
     ]
-    digest = digest_of([rows, texts])
     return Benchmark(
         reader.name,
         path.name,
         pd.DataFrame(rows),
         pd.DataFrame(texts),
-        digest,
+        digest_of([rows, texts]),
         tuple(notes),
         str(path),
     )
+
+
+def load_benchmarks(asked: Mapping[str, str]) -> tuple[Benchmark, ...]:
+    """All that are asked for, by name. Raises RequestError with the faults of all."""
+    return tuple(each(lambda one: load_benchmark(*one), sorted(asked.items())))

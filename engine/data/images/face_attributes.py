@@ -39,12 +39,10 @@ def _attributes_of(wanted: Wanted) -> list[str]:
 def _worded(scores: pd.DataFrame, wanted: Wanted) -> dict[str, list[str]]:
     """Columns target and groups in words: an attribute is there where its score is above 0."""
     words = {}
-    for column in (wanted.target, *wanted.columns):
-        if column != CLASS:
-            no, yes = yes_no(column)
-            words[column] = [yes if score > 0 else no for score in scores[column]]
-    groups = {column: words[column] for column in wanted.columns if column != CLASS}
-    return {"target": words[wanted.target], **groups}
+    for column in _attributes_of(wanted):
+        no, yes = yes_no(column)
+        words[column] = [yes if score > 0 else no for score in scores[column]]
+    return {"target": words.pop(wanted.target), **words}
 
 
 def yes_no(column: str) -> tuple[str, str]:

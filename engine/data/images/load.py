@@ -25,6 +25,7 @@ from engine.data.sources import (
     group_faults,
     joined,
     labels_of,
+    most_faults,
     name_blanks,
     reader_of,
     sampled,
@@ -121,10 +122,7 @@ def _checked(ask: ImageAsk, info: ImageInfo) -> Wanted:
     if not info.least <= size <= info.most:
         what = f"{size} is not a side from {info.least} to {info.most} pixels."
         faults.append(Fault(f"{where}, size", what, f"Use {info.size}."))
-    if ask.max_images is not None and ask.max_images < 1:
-        what = f"{ask.max_images} is not a number of images."
-        faults.append(Fault("max_images", what, "Give 1 or more."))
-    refuse(faults)
+    refuse([*faults, *most_faults("max_images", ask.max_images, "images")])
     once = tuple(dict.fromkeys(groups)), tuple(dict.fromkeys(columns))
     return Wanted(target, *once, size, ask.seed)
 

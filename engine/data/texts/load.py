@@ -27,6 +27,7 @@ from engine.data.sources import (
     group_faults,
     joined,
     labels_of,
+    most_faults,
     name_blanks,
     reader_of,
     sampled,
@@ -106,10 +107,7 @@ def _checked(ask: TextAsk, info: TextInfo) -> Wanted:
         elif column in own or (column not in info.groups and column in COLUMNS):
             fix = f"Use {CLASS!r} for numbers of each class, or another column."
             faults.append(Fault(where, f"{name!r} is a column of the task itself.", fix))
-    if ask.max_texts is not None and ask.max_texts < 1:
-        what = f"{ask.max_texts} is not a number of texts."
-        faults.append(Fault("max_texts", what, "Give 1 or more."))
-    refuse(faults)
+    refuse([*faults, *most_faults("max_texts", ask.max_texts, "texts")])
     return Wanted(text, text_b, target, tuple(groups))
 
 
