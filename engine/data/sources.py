@@ -171,6 +171,8 @@ def joined(columns: Sequence[pd.Series], sep: str = ", ") -> pd.Series:
     return columns[0].str.cat(columns[1:], sep=sep) if len(columns) > 1 else columns[0]
 
 
+SEED = 0
+"""Of every draw from data: the same split and sample in every audit."""
 SPLITS = ("train", "validation", "test")
 ALL_THREE = {"test": 0.2, "validation": 0.1}
 """Shares where nothing is split yet; the rest trains."""
@@ -182,7 +184,7 @@ WORDS |= dict.fromkeys(("validation", "valid", "val", "dev"), "validation")
 
 
 def deal(
-    table: pd.DataFrame, shares: Mapping[str, float], rest: str, seed: int, noun: str = "image"
+    table: pd.DataFrame, shares: Mapping[str, float], rest: str, noun: str = "image"
 ) -> np.ndarray:
     """A split name per row, [rows] str: the named shares, everything else `rest`. Seeded, in any
     order of rows.
@@ -192,7 +194,7 @@ def deal(
     `unit` repeats (a person with several pictures), units stay whole and classes are not looked at.
     """
     units = table["unit"] if "unit" in table else table[f"{noun}_id"]
-    keys = np.array([key_of(f"{noun}-split", seed, unit) for unit in units], dtype=np.int64)
+    keys = np.array([key_of(f"{noun}-split", SEED, unit) for unit in units], dtype=np.int64)
     strata = table["target"].to_numpy() if units.is_unique else np.full(len(table), "")
     out = np.full(len(table), rest, dtype=object)
     for stratum in sorted(set(strata)):
@@ -208,7 +210,7 @@ def deal(
     return out
 
 
-def completed(table: pd.DataFrame, seed: int) -> tuple[np.ndarray, tuple[str, ...]]:
+def completed(table: pd.DataFrame) -> tuple[np.ndarray, tuple[str, ...]]:
     """The split of every row, [rows] str, and notes: as the column split has it, or dealt out where
     it names none.
 
@@ -218,11 +220,11 @@ def completed(table: pd.DataFrame, seed: int) -> tuple[np.ndarray, tuple[str, ..
     split = table["split"].to_numpy(dtype=object)
     if (split == "").all():
         note = "No split is given: 70 % train, 10 % validation, 20 % test, drawn with the seed."
-        return deal(table, ALL_THREE, "train", seed), (note,)
+        return deal(table, ALL_THREE, "train"), (note,)
     if "validation" not in split:
         split = split.copy()
         train = np.flatnonzero(split == "train")
-        split[train] = deal(table.iloc[train].reset_index(drop=True), HELD_OUT, "train", seed)
+        split[train] = deal(table.iloc[train].reset_index(drop=True), HELD_OUT, "train")
         return split, (
             (
                 "No validation split is given: 10 % of the training images, drawn with the seed,"
@@ -233,7 +235,7 @@ def completed(table: pd.DataFrame, seed: int) -> tuple[np.ndarray, tuple[str, ..
 
 
 def sampled(
-    table: pd.DataFrame, cells: pd.Series, most: int | None, seed: int, noun: str = "image"
+    table: pd.DataFrame, cells: pd.Series, most: int | None, noun: str = "image"
 ) -> np.ndarray:
     """Positions [n] int of at most `most` rows per split, ascending.
 
@@ -244,7 +246,7 @@ def sampled(
     if most is None:
         return np.arange(len(table))
     keys = np.array(
-        [key_of(f"{noun}-sample", seed, name) for name in table[f"{noun}_id"]], dtype=np.int64
+        [key_of(f"{noun}-sample", SEED, name) for name in table[f"{noun}_id"]], dtype=np.int64
     )
     keep = []
     for split, rows in table.groupby("split", sort=True).indices.items():

@@ -169,7 +169,7 @@ class ImageCsv(ImageReader):
         table = pd.DataFrame({"image_id": csv.cells["path"], "target": target})
         table["split"] = csv.splits(faults := RowFaults(file.name))
         refuse(faults.all())
-        notes = (*notes, *csv.add_groups(table, wanted.columns, (CLASS,)))
+        notes = (*notes, *csv.add_groups(table, wanted.groups, (CLASS,)))
         if blank := int((table["target"] == "").sum()):
             notes = (*notes, f"{blank} rows have no {wanted.target} and were left out.")
         table = table[table["target"] != ""].drop_duplicates().reset_index(drop=True)
@@ -277,12 +277,10 @@ class Fitzpatrick17k(ImageReader):
         table = once[~twice].reset_index(drop=True)
         table["split"] = np.where(table["skin"] == "light", "train", "test")
         held = np.flatnonzero(table["split"] == "test")
-        table.loc[held, "split"] = deal(
-            table.loc[held].reset_index(drop=True), VALIDATION, "test", wanted.seed
-        )
+        table.loc[held, "split"] = deal(table.loc[held].reset_index(drop=True), VALIDATION, "test")
         folder = _images(file, list(table["image_id"]))
         pixels = FilePixels.below(folder, [f"{name}.jpg" for name in table["image_id"]])
-        keep = ["image_id", "target", "split", *(name for name in wanted.columns if name != CLASS)]
+        keep = ["image_id", "target", "split", *(name for name in wanted.groups if name != CLASS)]
         how = (
             "Light skin trains; a quarter of medium and dark skin validates, the rest tests, as in"
             " the paper."

@@ -4,7 +4,7 @@ of all of it."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -108,30 +108,22 @@ def load_images(source: str, ask: ImageAsk | None = None) -> ImageSet:
 def _checked(ask: ImageAsk, info: ImageInfo) -> Wanted:
     """The ask with defaults filled in. Raises RequestError with every fault."""
     target = column_of(ask.target, info.targets) if ask.target is not None else info.default_target
-    groups = ask.groups or [name for name in info.default_groups if name != target]
-    columns = [column for group in groups for column in _parts(group, info.groups)]
+    usual = (name for name in info.default_groups if name != target)
+    groups = tuple(dict.fromkeys(column_of(name, info.groups) for name in ask.groups or usual))
     size = ask.size if ask.size is not None else info.size
     where = f"data {info.name}"
     column = f"{where}, group column"
-    faults = [unknown(column, name, info.groups) for name in columns if name not in info.groups]
+    faults = [unknown(column, name, info.groups) for name in groups if name not in info.groups]
     if target not in info.targets:
         faults.insert(0, unknown(f"{where}, target", target, info.targets))
-    if target in columns:
+    if target in groups:
         fix = f"Use {CLASS!r} for numbers of each class, or another column."
         faults.append(Fault(column, f"{target!r} is the target itself.", fix))
     if not info.least <= size <= info.most:
         what = f"{size} is not a side from {info.least} to {info.most} pixels."
         faults.append(Fault(f"{where}, size", what, f"Use {info.size}."))
     refuse([*faults, *most_faults("max_images", ask.max_images, "images")])
-    once = tuple(dict.fromkeys(groups)), tuple(dict.fromkeys(columns))
-    return Wanted(target, *once, size, ask.seed)
-
-
-def _parts(group: str, known: Sequence[str]) -> list[str]:
-    """The columns of "a+b", in which capitals do not count; a column whose own name has a plus is
-    itself."""
-    names = [group] if group in known else group.split("+")
-    return [column_of(name.strip(), known) for name in names]
+    return Wanted(target, groups, size)
 
 
 @dataclass
@@ -153,12 +145,12 @@ class _Loading:
         self.table = self.table.iloc[rows].reset_index(drop=True)
         classes = self.listing.classes or tuple(sorted(set(self.table["target"])))
         self.table["label"] = labels_of(self.table["target"], classes)
-        self.table["split"], notes = completed(self.table, wanted.seed)
+        self.table["split"], notes = completed(self.table)
         self.notes += notes
         self._grouped()
         groups = [self.table[group] for group in wanted.groups]
         cells = joined([self.table["label"].astype(str), *groups])
-        chosen = sampled(self.table, cells, max_images, wanted.seed)
+        chosen = sampled(self.table, cells, max_images)
         place = labels_of(self.table["split"], SPLITS)
         ordered = self.table.iloc[chosen].assign(split=place).sort_values(["split", "image_id"])
         order = ordered.index.to_numpy()
@@ -201,16 +193,11 @@ class _Loading:
         return rows
 
     def _grouped(self) -> None:
-        """The group columns as asked: intersections joined, empty cells named. Raises
-        RequestError."""
-        if CLASS in self.wanted.columns:
+        """The group columns as asked, empty cells named. Raises RequestError."""
+        if CLASS in self.wanted.groups:
             self.table[CLASS] = self.table["target"]
-        for column in self.wanted.columns:
-            name_blanks(self.table, column, "images", self.notes)
         for group in self.wanted.groups:
-            parts = _parts(group, self.info.groups)
-            if parts != [group]:
-                self.table[group] = joined([self.table[part] for part in parts])
+            name_blanks(self.table, group, "images", self.notes)
         refuse(group_faults(self.where, self.table, self.wanted.groups, self.notes))
 
     def _whole(self, table: pd.DataFrame, shelf: Shelf) -> tuple[np.ndarray, Check]:
@@ -274,17 +261,16 @@ class _Loading:
 class ImageAsk:
     """What is wanted of a source; None and () mean its defaults.
 
-    `target`: column to predict. `groups`: group columns, "a+b" for the intersection of two. `size`:
-    side in pixels. `max_images`: at most this many per split, drawn with `seed` in proportion to
-    label x groups. `prepare`: how the model's own processor makes pictures of `size`; None: the
-    middle square, bilinear.
+    `target`: column to predict. `groups`: group columns, single ones; intersections are made when
+    groups are measured. `size`: side in pixels. `max_images`: at most this many per split, in
+    proportion to label x groups. `prepare`: how the model's own processor makes pictures of
+    `size`; None: the middle square, bilinear.
     """
 
     target: str | None = None
     groups: tuple[str, ...] = ()
     size: int | None = None
     max_images: int | None = None
-    seed: int = 0
     prepare: Preparation | None = None
 
 
@@ -299,14 +285,11 @@ class ImageInfo(Info):
 
 @dataclass(frozen=True)
 class Wanted:
-    """An ask after it was checked against the info: nothing is None, `columns` are the plain
-    columns of its groups."""
+    """An ask after it was checked against the info: nothing is None."""
 
     target: str
     groups: tuple[str, ...]
-    columns: tuple[str, ...]
     size: int
-    seed: int
 
 
 @dataclass(frozen=True)

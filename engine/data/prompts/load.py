@@ -14,7 +14,7 @@ import pandas as pd
 import engine.data.prompts
 from engine.core.errors import Fault, RequestError, refuse, unknown
 from engine.core.types import PromptSet, digest_of, key_of
-from engine.data.sources import Reader, most_faults, reader_of
+from engine.data.sources import SEED, Reader, most_faults, reader_of
 from engine.data.tables import USUAL, csv_table, need_columns
 
 COLUMNS = ("prompt_id", "axis", "subgroup", "text", "template", "descriptor")
@@ -30,8 +30,6 @@ MIN_FRAMES = 20
 whole."""
 VALIDATION_SHARE = 0.2
 """Of the prompts of a subgroup, as published."""
-SEED = 0
-"""Of what is sampled and split: the same prompts in every audit."""
 RESERVE = "spare"
 """How the names of splits begin that hold further validation prompts."""
 

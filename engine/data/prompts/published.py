@@ -17,12 +17,11 @@ from engine.data.prompts.load import (
     FRAME_MARK,
     MAX_CELL,
     MIN_PER_SUBGROUP,
-    SEED,
     PromptReader,
     Reading,
     quota,
 )
-from engine.data.sources import WORDS
+from engine.data.sources import SEED, WORDS
 from engine.data.tables import one_spelling, read_json, read_json_lines
 
 FIX = "Use the published file."

@@ -87,7 +87,7 @@ def load_texts(source: str, ask: TextAsk | None = None) -> TextSet:
         reader = reader_of(source, engine.data.texts, TextReader, "texts")
         info = reader.look()
         wanted = _checked(ask, info)
-        return _Loading(reader.read(wanted), info, wanted, ask).result()
+        return _Loading(reader.read(wanted), info, wanted, ask.max_texts).result()
 
 
 def _checked(ask: TextAsk, info: TextInfo) -> Wanted:
@@ -95,11 +95,8 @@ def _checked(ask: TextAsk, info: TextInfo) -> Wanted:
     where = f"data {info.name}, group column"
     text, text_b, target, faults = _columns(ask, info)
     own = (text, text_b, target)
-    groups: dict[str, None] = {}
-    for group in ask.groups or [name for name in info.default_groups if name not in own]:
-        # a column whose own name has a plus is itself
-        whole = group in (*info.groups, *info.columns)
-        groups |= dict.fromkeys([group] if whole else map(str.strip, group.split("+")))
+    usual = (name for name in info.default_groups if name not in own)
+    groups = tuple(dict.fromkeys(ask.groups or usual))
     for name in groups:
         column = name if name in info.groups else column_of(name, info.columns)
         if column not in (*info.groups, *info.columns):
@@ -108,7 +105,7 @@ def _checked(ask: TextAsk, info: TextInfo) -> Wanted:
             fix = f"Use {CLASS!r} for numbers of each class, or another column."
             faults.append(Fault(where, f"{name!r} is a column of the task itself.", fix))
     refuse([*faults, *most_faults("max_texts", ask.max_texts, "texts")])
-    return Wanted(text, text_b, target, tuple(groups))
+    return Wanted(text, text_b, target, groups)
 
 
 def _columns(ask: TextAsk, info: TextInfo) -> tuple[str, str, str, list[Fault]]:
@@ -148,7 +145,7 @@ class _Loading:
     listing: Listing
     info: TextInfo
     wanted: Wanted
-    ask: TextAsk
+    max_texts: int | None
 
     def __post_init__(self) -> None:
         self.where = f"data {self.info.name}"
@@ -174,7 +171,7 @@ class _Loading:
         table = self._ordered()
         groups = [table[group].astype(str) for group in self.groups]
         cells = joined([table["label"].astype(str), *groups], "\x1f")
-        chosen = sampled(table, cells, self.ask.max_texts, self.ask.seed, "text")
+        chosen = sampled(table, cells, self.max_texts, "text")
         table = table.iloc[chosen][[*COLUMNS, *self.groups]].reset_index(drop=True)
         listing = self.listing
         columns = {name: table[name].tolist() for name in table}
@@ -197,7 +194,7 @@ class _Loading:
         ids = self.table[["text_id", "label"]].sort_values(["text_id", "label"])
         unique = ids.drop_duplicates("text_id", ignore_index=True)
         unique["target"] = unique["label"]
-        split = deal(unique, HELD_OUT, "train", self.ask.seed, "text")
+        split = deal(unique, HELD_OUT, "train", "text")
         dealt = dict(zip(unique["text_id"], split, strict=True))
         self.table["split"] = self.table["text_id"].map(dealt)
         self.notes.append(
@@ -286,7 +283,7 @@ class TextAsk:
 
     `text`, `text_b`, `target`: columns of the text, of the second text ("": none) and of the label;
     a CSV only. `groups`: group columns, single ones; intersections are made when groups are
-    measured. `max_texts`: at most this many per split, drawn with `seed` in proportion to label x
+    measured. `max_texts`: at most this many per split, in proportion to label x
     groups.
     """
 
@@ -295,7 +292,6 @@ class TextAsk:
     target: str | None = None
     groups: tuple[str, ...] = ()
     max_texts: int | None = None
-    seed: int = 0
 
 
 @dataclass(frozen=True)
