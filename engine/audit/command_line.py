@@ -49,7 +49,16 @@ def command(
     ray: whether it says where it computes. more: what else `run` finds in its arguments.
     """
     if ray:
-        ray_option(parser)
+        parser.add_argument(
+            "--ray",
+            metavar="ADDRESS",
+            default=os.environ.get("PRUNEAUDIT_RAY"),
+            help=(
+                'compute on this Ray cluster, host:port or "auto" (default: $PRUNEAUDIT_RAY, else'
+                " this process)"
+            ),
+        )
+        memory_option(parser)
     if store:
         parser.add_argument(
             "--store",
@@ -96,20 +105,6 @@ def tolerances_of(args: argparse.Namespace) -> dict[str, float]:
     ]
     refuse(faults)
     return found
-
-
-def ray_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--ray",
-        metavar="ADDRESS",
-        default=os.environ.get("PRUNEAUDIT_RAY"),
-        help=(
-            'compute on this Ray cluster, host:port or "auto" (default: $PRUNEAUDIT_RAY, else this'
-            " process)"
-        ),
-    )
-
-    memory_option(parser)
 
 
 def memory_option(parser: argparse.ArgumentParser) -> None:

@@ -420,9 +420,12 @@ def run_job(
     folder = _prepare(store, job_id, request)
     if not submitted and not is_alive(folder):
         (folder / "cancel").unlink(missing_ok=True)
-    with _lock(
-        folder, lambda: watch(Event("waiting", 0, 0, "another session computes the same audit"))
-    ):
+
+    def waiting() -> None:
+        watch(Event("waiting", 0, 0, "another session computes the same audit"))
+        _stop_if_cancelled(folder)
+
+    with locked(folder / "lock", waiting):
         moment = _now()
         state = JobState(
             job_id, _title(request), "running", "start", started=moment, updated=moment
@@ -513,21 +516,6 @@ def _ended(state: JobState, error: BaseException) -> JobState:
         status="failed",
         message=f"An error in the program: {type(error).__name__}. See log.txt.",
     )
-
-
-@contextlib.contextmanager
-def _lock(folder: Path, tell: Callable[[], None]) -> Iterator[None]:
-    told = False
-
-    def waiting() -> None:
-        nonlocal told
-        if not told:
-            tell()
-        told = True
-        _stop_if_cancelled(folder)
-
-    with locked(folder / "lock", waiting):
-        yield
 
 
 def _folder(store: Store, job_id: str) -> Path:

@@ -133,22 +133,18 @@ def left_out(values: Mapping[str, int]) -> str:
     return said if many else ""
 
 
-def name_blanks(table: pd.DataFrame, column: str, nouns: str, notes: list[str]) -> None:
-    """Give the empty cells of a group column a name, in place, and say so."""
-    blank = table[column] == ""
-    if blank.any():
-        notes.append(
-            f"{blank.sum()} {nouns} have no {column}; their group is called “{NOT_STATED}”."
-        )
-        table[column] = table[column].where(~blank, NOT_STATED)
-
-
 def group_faults(
-    where: str, table: pd.DataFrame, groups: Sequence[str], notes: list[str]
+    where: str, table: pd.DataFrame, groups: Sequence[str], nouns: str, notes: list[str]
 ) -> list[Fault]:
-    """Groups of too many values; of a single one it is only said."""
+    """Groups of too many values. Empty cells of groups get a name, in place, and that is said; so
+    are groups of a single value."""
     faults = []
     for group in groups:
+        blank = table[group] == ""
+        if blank.any():
+            said = f"{blank.sum()} {nouns} have no {group}; their group is called"
+            notes.append(f"{said} “{NOT_STATED}”.")
+            table[group] = table[group].where(~blank, NOT_STATED)
         values = table[group].unique()
         if len(values) > MAX_GROUPS and group != CLASS:
             fix = f"At most {MAX_GROUPS} groups; merge some."

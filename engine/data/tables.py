@@ -384,6 +384,10 @@ _UNSEEN = dict.fromkeys(map(ord, "\u200b\ufeff\u00ad"))
 """Blanks without a width and hyphens that do not show."""
 
 
+Spellings = Mapping[Decimal | str, Mapping[str, int]]
+"""What stands for a value, and its spellings with how often each stands there."""
+
+
 def one_spelling(
     values: pd.Series, column: str, decimal: str = ".", missing: Collection[str] = MISSING
 ) -> tuple[pd.Series, tuple[str, ...]]:
@@ -404,11 +408,14 @@ def one_spelling(
     new = {value: names[key] for key, kind in kinds.items() for value in kind} | dict.fromkeys(
         gone, ""
     )
-    if all(value == name for value, name in new.items()):
-        return values, _doubts(kinds, names, column)
     notes = [f"{column}: {_counted(gone)} {_are(gone)} read as missing."] if gone else []
     notes += _joined(kinds, names, column)
-    return values.map(lambda value: new.get(value, value)), (*notes, *_doubts(kinds, names, column))
+    said = {names[key]: sum(kinds[key].values()) for key in DOUBTFUL if key in kinds}
+    if said:
+        notes.append(f"{column}: {_counted(said)} {_are(said)} read as a value, not as missing.")
+    if any(value != name for value, name in new.items()):
+        values = values.map(lambda value: new.get(value, value))
+    return values, tuple(notes)
 
 
 def regression_faults(where: str, classes: Collection[str]) -> list[Fault]:
@@ -442,7 +449,7 @@ def _number(value: str, decimal: str) -> Decimal | None:
     return Decimal(point) if len(point) <= _DIGITS and _NUMBER.fullmatch(point) else None
 
 
-def _names(kinds: Mapping[Decimal | str, Mapping[str, int]]) -> dict[Decimal | str, str]:
+def _names(kinds: Spellings) -> dict[Decimal | str, str]:
     """The spelling of every value: numbers all the shortest way where any of them has two, or is
     whole with a point."""
     numbers = {key: kind for key, kind in kinds.items() if isinstance(key, Decimal)}
@@ -460,11 +467,7 @@ def _names(kinds: Mapping[Decimal | str, Mapping[str, int]]) -> dict[Decimal | s
     return {key: name(key, kind) for key, kind in kinds.items()}
 
 
-def _joined(
-    kinds: Mapping[Decimal | str, Mapping[str, int]],
-    names: Mapping[Decimal | str, str],
-    column: str,
-) -> list[str]:
+def _joined(kinds: Spellings, names: Mapping[Decimal | str, str], column: str) -> list[str]:
     """A sentence on each value that had several spellings, and one on numbers that are written
     another way now."""
     several = {names[key]: kind for key, kind in kinds.items() if len(kind) > 1}
@@ -483,19 +486,6 @@ def _joined(
             f"{column}: numbers are written the shortest way, {', '.join(respelled[:2])}{more}."
         )
     return notes
-
-
-def _doubts(
-    kinds: Mapping[Decimal | str, Mapping[str, int]],
-    names: Mapping[Decimal | str, str],
-    column: str,
-) -> tuple[str, ...]:
-    said = {names[key]: sum(kinds[key].values()) for key in DOUBTFUL if key in kinds}
-    return (
-        (f"{column}: {_counted(said)} {_are(said)} read as a value, not as missing.",)
-        if said
-        else ()
-    )
 
 
 def _counted(kind: Mapping[str, int]) -> str:

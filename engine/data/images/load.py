@@ -26,7 +26,6 @@ from engine.data.sources import (
     joined,
     labels_of,
     most_faults,
-    name_blanks,
     reader_of,
     sampled,
 )
@@ -147,7 +146,9 @@ class _Loading:
         self.table["label"] = labels_of(self.table["target"], classes)
         self.table["split"], notes = completed(self.table)
         self.notes += notes
-        self._grouped()
+        if CLASS in wanted.groups:
+            self.table[CLASS] = self.table["target"]
+        refuse(group_faults(self.where, self.table, wanted.groups, "images", self.notes))
         groups = [self.table[group] for group in wanted.groups]
         cells = joined([self.table["label"].astype(str), *groups])
         chosen = sampled(self.table, cells, max_images)
@@ -191,14 +192,6 @@ class _Loading:
             what, fix = "None of its images is there.", "Check the images' folder."
             raise refusal(f"data {self.source}", what, fix)
         return rows
-
-    def _grouped(self) -> None:
-        """The group columns as asked, empty cells named. Raises RequestError."""
-        if CLASS in self.wanted.groups:
-            self.table[CLASS] = self.table["target"]
-        for group in self.wanted.groups:
-            name_blanks(self.table, group, "images", self.notes)
-        refuse(group_faults(self.where, self.table, self.wanted.groups, self.notes))
 
     def _whole(self, table: pd.DataFrame, shelf: Shelf) -> tuple[np.ndarray, Check]:
         """Places [n] int of the rows that can be decoded and do not train on a picture they are

@@ -66,21 +66,17 @@ class Bold(PromptReader):
         full = table[table["text"] != ""].reset_index(drop=True)
         if empty := len(table) - len(full):
             notes += (f"{empty} prompts are empty in the file and left out.",)
-        kept, left_out = _without_small(full)
-        return Reading(kept, tuple(files), notes + left_out, faults)
+        # Of groups of a single prompt nothing could be told.
+        sizes = full.groupby(["axis", "subgroup"])["text"].transform("nunique")
+        kept = full[sizes >= MIN_PER_SUBGROUP]
+        if gone := sorted(set(full["subgroup"]) - set(kept["subgroup"])):
+            notes += (f"Left out, of a single prompt: {', '.join(gone)}.",)
+        return Reading(kept, tuple(files), notes, faults)
 
     def _files(self) -> dict[str, Path]:
         """The file of each domain, sorted."""
         files = sorted(self.path.glob(f"*{self.suffix}")) if self.path.is_dir() else [self.path]
         return {file.name.removesuffix(self.suffix): file for file in files}
-
-
-def _without_small(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Groups of a single prompt are left out, as nothing could be told of them, and named."""
-    sizes = table.groupby(["axis", "subgroup"])["text"].transform("nunique")
-    kept = table[sizes >= MIN_PER_SUBGROUP]
-    gone = sorted(set(table["subgroup"]) - set(kept["subgroup"]))
-    return kept, ((f"Left out, of a single prompt: {', '.join(gone)}.",) if gone else ())
 
 
 class FaspPair(PromptReader):

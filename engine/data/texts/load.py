@@ -28,7 +28,6 @@ from engine.data.sources import (
     joined,
     labels_of,
     most_faults,
-    name_blanks,
     reader_of,
     sampled,
 )
@@ -164,7 +163,9 @@ class _Loading:
         self._split()
         classes = self.listing.classes or in_order(self.table["label"])
         faults = self._class_faults(classes)
-        faults += self._grouped()
+        if LENGTH in self.groups:
+            self.table[LENGTH] = self._lengths()
+        faults += group_faults(self.where, self.table, self.groups, "texts", self.notes)
         refuse(faults)
         self.table["label"] = labels_of(self.table["label"], classes)
         self._note_repeats()
@@ -220,15 +221,6 @@ class _Loading:
                 what = f"No {split} text has the class {named}."
                 faults.append(Fault(where, what, "Give some, or leave the class out."))
         return faults
-
-    def _grouped(self) -> list[Fault]:
-        """The group columns as asked, empty cells named; columns with too many values are
-        faults."""
-        if LENGTH in self.groups:
-            self.table[LENGTH] = self._lengths()
-        for group in self.groups:
-            name_blanks(self.table, group, "texts", self.notes)
-        return group_faults(self.where, self.table, self.groups, self.notes)
 
     def _lengths(self) -> np.ndarray:
         """Group of each text, "short" or "long", [rows] str, by the median number of words of all
