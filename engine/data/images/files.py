@@ -235,10 +235,10 @@ class Fitzpatrick17k(ImageReader):
     )
 
     def recognises(self) -> bool:
-        return _hashes_csv_of(self.path) is not None
+        return self.file is not None
 
     def look(self) -> ImageInfo:
-        file = _hashes_csv_of(self.path) or self.path
+        file = self.file or self.path
         csv = csv_table(file)
         table = csv.cells
         scale = _scale(file, table)
@@ -257,7 +257,7 @@ class Fitzpatrick17k(ImageReader):
         )
 
     def read(self, wanted: Wanted) -> Listing:
-        file = _hashes_csv_of(self.path) or self.path
+        file = self.file or self.path
         csv = csv_table(file)
         raw, scale = csv.cells, _scale(file, csv.cells)
         (target, said), (grade, _) = csv.spelled(wanted.target), csv.spelled(scale)
@@ -292,18 +292,16 @@ class Fitzpatrick17k(ImageReader):
             notes=(how, *csv.notes, *said, *notes),
         )
 
-
-def _hashes_csv_of(path: Path) -> Path | None:
-    """The CSV, given itself or its folder, whose header names md5hash."""
-    if path.is_dir():
-        files = visible(path, "*.csv")[:20]
-    else:
-        files = [path] if path.suffix.lower() == ".csv" and path.is_file() else []
-    for file in files:
-        with file.open("rb") as opened:
-            if b"md5hash" in opened.readline(4096):
-                return file
-    return None
+    @property
+    def file(self) -> Path | None:
+        """The CSV, given itself or its folder, whose header names md5hash."""
+        files = visible(self.path, "*.csv")[:20] if self.path.is_dir() else [self.path]
+        for file in files:
+            if file.suffix.lower() == ".csv" and file.is_file():
+                with file.open("rb") as opened:
+                    if b"md5hash" in opened.readline(4096):
+                        return file
+        return None
 
 
 def _scale(file: Path, table: pd.DataFrame) -> str:

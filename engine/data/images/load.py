@@ -101,7 +101,7 @@ def load_images(source: str, ask: ImageAsk | None = None) -> ImageSet:
         wanted = _checked(ask, info)
         listing = reader.read(wanted)
         listing = replace(listing, pixels=listing.pixels.prepared_by(ask.prepare))
-        return _Loading(source, listing, info, wanted).result(ask.max_images)
+        return _Loading(listing, info, wanted).result(ask.max_images)
 
 
 def _checked(ask: ImageAsk, info: ImageInfo) -> Wanted:
@@ -129,7 +129,6 @@ def _checked(ask: ImageAsk, info: ImageInfo) -> Wanted:
 class _Loading:
     """The steps that all sources share from a listing to an ImageSet, collecting notes."""
 
-    source: str
     listing: Listing
     info: ImageInfo
     wanted: Wanted
@@ -190,7 +189,7 @@ class _Loading:
         rows = np.setdiff1d(np.arange(len(self.table)), missing)
         if not len(rows):
             what, fix = "None of its images is there.", "Check the images' folder."
-            raise refusal(f"data {self.source}", what, fix)
+            raise refusal(self.where, what, fix)
         return rows
 
     def _whole(self, table: pd.DataFrame, shelf: Shelf) -> tuple[np.ndarray, Check]:
