@@ -23,7 +23,7 @@ from engine.audit.command_line import (
 from engine.audit.fields import attempt, fields_of
 from engine.audit.fitting import fit, scales_of, seconds_of
 from engine.audit.tracks import TrackEntry, track_of_request, tracks
-from engine.core.errors import Fault, StoreError, refusal, refuse
+from engine.core.errors import Fault, refusal, refuse
 from engine.core.types import Hooks, Values
 
 
@@ -116,15 +116,7 @@ def _begun(args: argparse.Namespace) -> Any:
     """The request of a job that this command can go on with."""
     from engine.audit.jobs import job_request
 
-    try:
-        begun = job_request(store_of(args), args.resume)
-    except (StoreError, ValueError, TypeError, AttributeError) as error:
-        what = (
-            str(error)
-            if isinstance(error, StoreError)
-            else f"the request.json of {args.resume} cannot be read."
-        )
-        raise refusal("--resume", what, "Ask again without --resume.") from None
+    begun = job_request(store_of(args), args.resume)
     if not isinstance(begun, tuple(track.part("request") for track in args.tracks)):
         what = f"{args.resume} is no audit of {' or '.join(track.cuts for track in args.tracks)}."
         raise refusal("--resume", what, "Resume it where it was begun.")

@@ -90,8 +90,11 @@ class CsvTable:
 
 
 def preview(path: Path) -> tuple[pd.DataFrame, list[str]]:
-    """The first rows of a CSV, and sentences, unescaped: how many there are, and how often each
-    value stands in columns of at most 24 of which some stand there again. RequestError."""
+    """The first rows of a CSV, and what is said of it, unescaped: how many rows there are, and how
+    often each value stands in columns of few. RequestError.
+
+    Few: at most 24 values, of which some stand there more than once.
+    """
     cells = csv_table(path).cells
     said = [f"Rows: {len(cells):,}."]
     for name in cells.columns:

@@ -92,11 +92,12 @@ def row_faults(name: str, items: Sequence[Item], roles: Sequence[str]) -> list[F
     seen: dict[str, str] = {}
     for item in items:
         where = f"{name}, {item.row}"
-        faults += [
-            Fault(f"{where}, {role}", what, "Use the published file.")
-            for role in roles
-            for what in _wrong_with(item.texts.get(role, ""))
-        ]
+        for role in roles:
+            text = item.texts.get(role, "")
+            if not text.strip() or len(text) > MAX_TEXT:
+                what = f"has {len(text):,} characters" if text.strip() else "is empty"
+                fix = "Use the published file."
+                faults.append(Fault(f"{where}, {role}", f"The text {what}.", fix))
         for what, name in (("id", item.item_id), ("group", item.group)):
             if len(name) > MAX_NAME:
                 fix = f"At most {MAX_NAME}: use the published file."
@@ -114,12 +115,6 @@ def row_faults(name: str, items: Sequence[Item], roles: Sequence[str]) -> list[F
         if (first := seen.setdefault(item.item_id, item.row)) != item.row:
             faults.append(Fault(where, f"The same id as {first}.", "Give every item once."))
     return faults
-
-
-def _wrong_with(text: str) -> list[str]:
-    if not text.strip():
-        return ["The text is empty."]
-    return [f"The text has {len(text):,} characters."] if len(text) > MAX_TEXT else []
 
 
 def text_at(value: Values, name: str, where: str, faults: list[Fault]) -> str:
