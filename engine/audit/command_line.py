@@ -49,7 +49,16 @@ def command(
     ray: whether it says where it computes. more: what else `run` finds in its arguments.
     """
     if ray:
-        ray_option(parser)
+        parser.add_argument(
+            "--ray",
+            metavar="ADDRESS",
+            default=os.environ.get("PRUNEAUDIT_RAY"),
+            help=(
+                'compute on this Ray cluster, host:port or "auto" (default: $PRUNEAUDIT_RAY, else'
+                " this process)"
+            ),
+        )
+        memory_option(parser)
     if store:
         parser.add_argument(
             "--store",
@@ -96,20 +105,6 @@ def tolerances_of(args: argparse.Namespace) -> dict[str, float]:
     ]
     refuse(faults)
     return found
-
-
-def ray_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--ray",
-        metavar="ADDRESS",
-        default=os.environ.get("PRUNEAUDIT_RAY"),
-        help=(
-            'compute on this Ray cluster, host:port or "auto" (default: $PRUNEAUDIT_RAY, else this'
-            " process)"
-        ),
-    )
-
-    memory_option(parser)
 
 
 def memory_option(parser: argparse.ArgumentParser) -> None:
@@ -216,23 +211,26 @@ def _action(field: Field) -> Values:
     return {"metavar": field.metavar, **({"action": "append"} if several else {})}
 
 
-def given(args: argparse.Namespace, field: Field) -> Any:
-    """What the words say about a field; None where nothing."""
-    return getattr(args, field.flag.lstrip("-").replace("-", "_"), None)
+def given(args: argparse.Namespace, flag: str) -> Any:
+    """What the words say with an option; None where nothing."""
+    return getattr(args, flag.lstrip("-").replace("-", "_"), None)
 
 
 def foreign_options(
-    args: argparse.Namespace, others: Iterable[Field], own: Iterable[Field], about: str
+    args: argparse.Namespace, others: Iterable[str], own: Iterable[str], about: str
 ) -> list[Fault]:
-    """Options given that are of `others`, and mean nothing for the audits of `own`, which are
-    `about` something."""
-    mine = {field.flag for field in option_fields(own)}
-    wrong = [
-        field.flag
-        for field in option_fields(others)
-        if field.flag not in mine and given(args, field) is not None
+    """Options given that are among `others`, and mean nothing here: not among the `own` ones of
+    what is `about` something."""
+    wrong = [flag for flag in dict.fromkeys(others) if given(args, flag) is not None]
+    mine = set(own)
+    return [
+        Fault(flag, f"is not for {about}.", "Leave it out.") for flag in wrong if flag not in mine
     ]
-    return [Fault(flag, f"is not for {about}.", "Leave it out.") for flag in dict.fromkeys(wrong)]
+
+
+def flags_of(fields: Iterable[Field]) -> list[str]:
+    """The options of fields."""
+    return [field.flag for field in option_fields(fields)]
 
 
 def read_fields(
@@ -283,7 +281,7 @@ def _read_parts(args: argparse.Namespace, field: Field, faults: list[Fault]) -> 
 
 
 def _read_one(args: argparse.Namespace, field: Field, faults: list[Fault]) -> Any:
-    words = given(args, field) if field.flag else None
+    words = given(args, field.flag) if field.flag else None
     if words is None:
         return None
     if field.read:

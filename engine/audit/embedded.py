@@ -49,20 +49,16 @@ def embed(request: Any, store: Store) -> None:
 def keep(run: Run) -> None:
     """Put a finished run, and what was measured later, where the app looks for what is embedded, in
     place of an older one."""
-    for old in Store(EMBEDDED, read_only=True).ids():
-        if _same(Run(EMBEDDED / "runs" / old), run):
-            shutil.rmtree(EMBEDDED / "runs" / old)
+    for name in Store(EMBEDDED, read_only=True).ids():
+        old = Run(EMBEDDED / "runs" / name)
+        if track_of_run(old) is track_of_run(run) and old.meta["title"] == run.meta["title"]:
+            shutil.rmtree(old.path)
     with folder_whole(EMBEDDED / "runs" / run.id) as folder:
         shutil.copytree(run.path, folder, dirs_exist_ok=True)
     for added in run.additions:
         with folder_whole(EMBEDDED / "additions" / run.id / added.name) as folder:
             shutil.copytree(added, folder, dirs_exist_ok=True)
     print(f"{EMBEDDED / 'runs' / run.id}")
-
-
-def _same(one: Run, other: Run) -> bool:
-    """Whether two runs show the same audit: the newer then takes the older one's place."""
-    return track_of_run(one) is track_of_run(other) and one.meta["title"] == other.meta["title"]
 
 
 def tell(event: Event) -> None:

@@ -37,6 +37,7 @@ from engine.core.errors import (
     StoreError,
     refusal,
     refuse,
+    said_by,
 )
 from engine.core.files import (
     PROJECT,
@@ -394,8 +395,12 @@ def live_points(store: Store, job_id: str) -> pd.DataFrame:
 
 def job_request(store: Store, job_id: str) -> Request | Growth:
     """The request a job was started with, to start it again."""
-    asked = _asked(_folder(store, job_id))
-    return request_from({name: value for name, value in asked.items() if name != "schema"})
+    try:
+        asked = _asked(_folder(store, job_id))
+        return request_from({name: value for name, value in asked.items() if name != "schema"})
+    except (StoreError, ValueError, TypeError, AttributeError) as error:
+        what = f"the {REQUEST} of {job_id!r} cannot be read ({said_by(error)})."
+        raise refusal("job", what, "Ask anew.") from error
 
 
 def run_job(
@@ -420,15 +425,25 @@ def run_job(
     folder = _prepare(store, job_id, request)
     if not submitted and not is_alive(folder):
         (folder / "cancel").unlink(missing_ok=True)
-    with _lock(
-        folder, lambda: watch(Event("waiting", 0, 0, "another session computes the same audit"))
-    ):
+
+    def waiting() -> None:
+        watch(Event("waiting", 0, 0, "another session computes the same audit"))
+        _stop_if_cancelled(folder)
+
+    with locked(folder / "lock", waiting):
         moment = _now()
-        state = JobState(
-            job_id, _title(request), "running", "start", started=moment, updated=moment
-        )
         before = _said_before(folder) if submitted else JobState("", "", "")
-        state = replace(state, device=request.device, ray=before.ray, memory=before.memory)
+        state = JobState(
+            job_id,
+            _title(request),
+            "running",
+            "start",
+            started=moment,
+            updated=moment,
+            device=request.device,
+            ray=before.ray,
+            memory=before.memory,
+        )
         aside = Aside(
             store, lambda: device_named(request.device), lambda: _stop_if_cancelled(folder)
         )
@@ -513,21 +528,6 @@ def _ended(state: JobState, error: BaseException) -> JobState:
         status="failed",
         message=f"An error in the program: {type(error).__name__}. See log.txt.",
     )
-
-
-@contextlib.contextmanager
-def _lock(folder: Path, tell: Callable[[], None]) -> Iterator[None]:
-    told = False
-
-    def waiting() -> None:
-        nonlocal told
-        if not told:
-            tell()
-        told = True
-        _stop_if_cancelled(folder)
-
-    with locked(folder / "lock", waiting):
-        yield
 
 
 def _folder(store: Store, job_id: str) -> Path:

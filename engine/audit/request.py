@@ -6,7 +6,7 @@ A request is words as JSON and back, and the id of the run they lead to.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Self
 
@@ -123,9 +123,8 @@ class Plan(ABC):
         Equal requests are one run, and a change of code that changes numbers is never answered by
         an old run.
         """
-        return run_id_of(
-            said(self.request, self.spelled_out(), "value"), self.content, self.versions
-        )
+        asked = said(self.request, self.spelled_out(), "value")
+        return digest_of([asked, self.content, self.versions])[:16]
 
 
 def said(request: Request, values: Values, *counting: str) -> dict[str, Any]:
@@ -151,11 +150,6 @@ def _fields(asked: Any) -> Values:
 def _plain(value: Any) -> Any:
     """A tuple as JSON has it."""
     return list(value) if isinstance(value, tuple) else value
-
-
-def run_id_of(said: Values, content: Sequence[Any], versions: Mapping[str, int]) -> str:
-    """The id of a run from what was said, what it rests on, and the versions of its code."""
-    return digest_of([dict(said), list(content), dict(versions)])[:16]
 
 
 def spelled(declared: Iterable[Setting], given: Values) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.core.files import held, locked, make_folder, safe_id
@@ -85,6 +85,7 @@ def working(store: Store, device: str, hooks: Hooks) -> Iterator[None]:
             _WORKING.reset(mark)
 
 
+@dataclass
 class Aside:
     """Called by an audit between two batches: returns once nobody answers on its device, or
     patience is at its end.
@@ -92,16 +93,12 @@ class Aside:
     `device` is found out at the first call; `check` is called while it waits, and may raise.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        device: Callable[[], str],
-        check: Callable[[], None],
-        patience: float = PATIENCE,
-    ) -> None:
-        self.store, self.device, self.check, self.patience = store, device, check, patience
-        self._file: Path | None = None
-        self._waited_for = ""
+    store: Store
+    device: Callable[[], str]
+    check: Callable[[], None]
+    patience: float = PATIENCE
+    _file: Path | None = None
+    _waited_for: str = ""
 
     def __call__(self) -> None:
         file = self._file = self._file or _path(self.store, self.device())

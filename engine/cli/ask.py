@@ -4,11 +4,12 @@ audit, side by side."""
 from __future__ import annotations
 
 import argparse
+from itertools import chain
 from typing import Any
 
-from engine.audit.command_line import command, store_of, stores_of
+from engine.audit.command_line import command, foreign_options, store_of, stores_of
 from engine.audit.tracks import parts_of, track_of_run, tracks
-from engine.core.errors import Fault, RequestError, refusal
+from engine.core.errors import refusal, refuse
 from engine.core.types import Values
 from engine.report import phrasing
 from engine.store.runs import find_run
@@ -65,15 +66,8 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
             "run", f"{found.id} is about {track.cuts}.", f"Audits that can be asked: {can}."
         )
     part = parts[track.name]
-    others = [
-        option for other in parts.values() for option in other.OPTIONS if option not in part.OPTIONS
-    ]
-    foreign = [option for option in others if getattr(args, option[2:].replace("-", "_"))]
-    if foreign:
-        what = f"is not for audits of {track.cuts}."
-        raise RequestError([Fault(option, what, "Leave it out.") for option in foreign])
+    others = chain(*(other.OPTIONS for other in parts.values()))
+    refuse(foreign_options(args, others, part.OPTIONS, f"audits of {track.cuts}"))
     given = {"run": found.id, "variant": args.variant, **part.given(found, args)}
-    value, text = parts[track.name].said(
-        ask(parts[track.name].ASKS, given, store_of(args)), args.show_offensive
-    )
+    value, text = part.said(ask(part.ASKS, given, store_of(args)), args.show_offensive)
     return value, f"{text}\n{ANECDOTE}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import replace
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
 from engine.audit.command_line import (
@@ -14,6 +14,7 @@ from engine.audit.command_line import (
     checked,
     command,
     executor_of,
+    flags_of,
     foreign_options,
     made,
     read_fields,
@@ -22,7 +23,7 @@ from engine.audit.command_line import (
 from engine.audit.fields import attempt, fields_of
 from engine.audit.fitting import fit, scales_of, seconds_of
 from engine.audit.tracks import TrackEntry, track_of_request, tracks
-from engine.core.errors import Fault, StoreError, refusal, refuse
+from engine.core.errors import Fault, refusal, refuse
 from engine.core.types import Hooks, Values
 
 
@@ -84,8 +85,8 @@ def _faults_of_time(args: argparse.Namespace) -> list[Fault]:
 def words_of_others(args: argparse.Namespace) -> list[Fault]:
     """Options given that are of another track than the one that is asked for."""
     track = track_of_words(args)
-    others = [field for other in args.tracks for field in fields_of(other.part("request"))]
-    return foreign_options(args, others, fields_of(track.part("request")), track.cuts)
+    flags = {one.name: flags_of(fields_of(one.part("request"))) for one in args.tracks}
+    return foreign_options(args, chain(*flags.values()), flags[track.name], track.cuts)
 
 
 def request_of_words(args: argparse.Namespace) -> Any:
@@ -115,15 +116,7 @@ def _begun(args: argparse.Namespace) -> Any:
     """The request of a job that this command can go on with."""
     from engine.audit.jobs import job_request
 
-    try:
-        begun = job_request(store_of(args), args.resume)
-    except (StoreError, ValueError, TypeError, AttributeError) as error:
-        what = (
-            str(error)
-            if isinstance(error, StoreError)
-            else f"the request.json of {args.resume} cannot be read."
-        )
-        raise refusal("--resume", what, "Ask again without --resume.") from None
+    begun = job_request(store_of(args), args.resume)
     if not isinstance(begun, tuple(track.part("request") for track in args.tracks)):
         what = f"{args.resume} is no audit of {' or '.join(track.cuts for track in args.tracks)}."
         raise refusal("--resume", what, "Resume it where it was begun.")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from itertools import chain
 from typing import Any
 
-from engine.audit.command_line import command
+from engine.audit.command_line import command, foreign_options
 from engine.audit.tracks import parts_of, tracks
-from engine.core.errors import Fault, refuse
+from engine.core.errors import refuse
 from engine.core.files import json_able
 from engine.core.types import Values
 
@@ -52,7 +53,7 @@ def add(commands: Any) -> None:
     for name, part in parts.items():
         group = parser.add_argument_group(tracks()[name].cuts)
         part.options(group.add_argument)
-        own[part.ITEMS] = group._group_actions
+        own[part.ITEMS] = [action.option_strings[0] for action in group._group_actions]
     command(parser, run, store=False, own=own)
 
 
@@ -60,7 +61,8 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
     """Load, ask every image or text of the split, measure."""
     parts = list(parts_of("evaluate").values())
     part = next((part for part in parts if part.claims(args)), parts[-1])
-    _refuse_others(args, part.ITEMS)
+    own, about = args.own[part.ITEMS], f"classifiers of {part.ITEMS}"
+    refuse(foreign_options(args, chain(*args.own.values()), own, about))
     found = part.evaluated(args)
     rows = [{name: row.get(name) for name in SHOWN} for row in found.rows]
     value = {
@@ -76,24 +78,6 @@ def run(args: argparse.Namespace) -> tuple[Values, str]:
         *(f"! {note}" for note in found.notes),
     ]
     return value, "\n".join(lines)
-
-
-def _refuse_others(args: argparse.Namespace, items: str) -> None:
-    """RequestError where options are given that only another kind of classifier reads: they would
-    say nothing here."""
-    others = [
-        (action, kind) for kind, actions in args.own.items() if kind != items for action in actions
-    ]
-    faults = [
-        Fault(
-            action.option_strings[0],
-            f"is of classifiers of {kind}; this model is one of {items}.",
-            "Leave it out.",
-        )
-        for action, kind in others
-        if getattr(args, action.dest) is not None
-    ]
-    refuse(faults)
 
 
 def _line(row: Values) -> str:

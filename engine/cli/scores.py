@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from engine.audit.command_line import (
     checked,
     command,
     executor_of,
+    flags_of,
     foreign_options,
     store_of,
 )
@@ -43,11 +45,9 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
     parts, out = parts_of("scores"), Path(args.out)
     name = next((name for name, part in parts.items() if part.claims(args)), list(parts)[-1])
-    every = [field for part in parts.values() for field in part.FIELDS]
-    faults = [
-        *_out_faults(out),
-        *foreign_options(args, every, parts[name].FIELDS, tracks()[name].cuts),
-    ]
+    flags = {track: flags_of(part.FIELDS) for track, part in parts.items()}
+    others = chain(*flags.values())
+    faults = [*_out_faults(out), *foreign_options(args, others, flags[name], tracks()[name].cuts)]
     request = checked(args, parts[name].request_of_words, faults)
     return _written(
         out, parts[name].table(request, store_of(args), Hooks(Ticker()), executor_of(args))

@@ -239,8 +239,13 @@ def method_name(method: str) -> str:
     for vocabulary in _vocabularies():
         if name := getattr(vocabulary, "arm_name", lambda method: "")(method):
             return name
-    known = gathered("METHODS").get(method)
-    return known.name if known else visible(method.replace("_", " "))
+    return _name_in("METHODS", method)
+
+
+def _name_in(table: str, key: str) -> str:
+    """What a table calls it; blanks for underscores where it has no name for it."""
+    known = gathered(table).get(key)
+    return known.name if known else visible(key.replace("_", " "))
 
 
 def is_by_hand(method: str) -> bool:
@@ -271,8 +276,7 @@ def choice_name(setting: str, value: str) -> str:
 
 
 def metric_name(metric: str) -> str:
-    known = gathered("METRICS").get(metric)
-    return known.name if known else metric.replace("_", " ")
+    return _name_in("METRICS", metric)
 
 
 def group_name(group: str) -> str:

@@ -114,6 +114,13 @@ NOT_STATED = "not stated"
 """Group of an image or text whose cell is empty."""
 
 
+def most_faults(name: str, most: int | None, things: str) -> list[Fault]:
+    """A fault where `most`, if it is given, is no number of things."""
+    if most is None or most >= 1:
+        return []
+    return [Fault(name, f"{most} is not a number of {things}.", "Give 1 or more.")]
+
+
 def usable(values: Mapping[str, int]) -> list[str]:
     """The columns that can be groups or targets, of how many different values each column holds."""
     return [name for name, n in values.items() if 2 <= n <= MAX_GROUPS]
@@ -126,22 +133,18 @@ def left_out(values: Mapping[str, int]) -> str:
     return said if many else ""
 
 
-def name_blanks(table: pd.DataFrame, column: str, nouns: str, notes: list[str]) -> None:
-    """Give the empty cells of a group column a name, in place, and say so."""
-    blank = table[column] == ""
-    if blank.any():
-        notes.append(
-            f"{blank.sum()} {nouns} have no {column}; their group is called “{NOT_STATED}”."
-        )
-        table[column] = table[column].where(~blank, NOT_STATED)
-
-
 def group_faults(
-    where: str, table: pd.DataFrame, groups: Sequence[str], notes: list[str]
+    where: str, table: pd.DataFrame, groups: Sequence[str], nouns: str, notes: list[str]
 ) -> list[Fault]:
-    """Groups of too many values; of a single one it is only said."""
+    """Groups of too many values. Empty cells of groups get a name, in place, and that is said; so
+    are groups of a single value."""
     faults = []
     for group in groups:
+        blank = table[group] == ""
+        if blank.any():
+            said = f"{blank.sum()} {nouns} have no {group}; their group is called"
+            notes.append(f"{said} “{NOT_STATED}”.")
+            table[group] = table[group].where(~blank, NOT_STATED)
         values = table[group].unique()
         if len(values) > MAX_GROUPS and group != CLASS:
             fix = f"At most {MAX_GROUPS} groups; merge some."
@@ -164,6 +167,8 @@ def joined(columns: Sequence[pd.Series], sep: str = ", ") -> pd.Series:
     return columns[0].str.cat(columns[1:], sep=sep) if len(columns) > 1 else columns[0]
 
 
+SEED = 0
+"""Of every draw from data: the same split and sample in every audit."""
 SPLITS = ("train", "validation", "test")
 ALL_THREE = {"test": 0.2, "validation": 0.1}
 """Shares where nothing is split yet; the rest trains."""
@@ -175,7 +180,7 @@ WORDS |= dict.fromkeys(("validation", "valid", "val", "dev"), "validation")
 
 
 def deal(
-    table: pd.DataFrame, shares: Mapping[str, float], rest: str, seed: int, noun: str = "image"
+    table: pd.DataFrame, shares: Mapping[str, float], rest: str, noun: str = "image"
 ) -> np.ndarray:
     """A split name per row, [rows] str: the named shares, everything else `rest`. Seeded, in any
     order of rows.
@@ -185,7 +190,7 @@ def deal(
     `unit` repeats (a person with several pictures), units stay whole and classes are not looked at.
     """
     units = table["unit"] if "unit" in table else table[f"{noun}_id"]
-    keys = np.array([key_of(f"{noun}-split", seed, unit) for unit in units], dtype=np.int64)
+    keys = np.array([key_of(f"{noun}-split", SEED, unit) for unit in units], dtype=np.int64)
     strata = table["target"].to_numpy() if units.is_unique else np.full(len(table), "")
     out = np.full(len(table), rest, dtype=object)
     for stratum in sorted(set(strata)):
@@ -201,7 +206,7 @@ def deal(
     return out
 
 
-def completed(table: pd.DataFrame, seed: int) -> tuple[np.ndarray, tuple[str, ...]]:
+def completed(table: pd.DataFrame) -> tuple[np.ndarray, tuple[str, ...]]:
     """The split of every row, [rows] str, and notes: as the column split has it, or dealt out where
     it names none.
 
@@ -211,11 +216,11 @@ def completed(table: pd.DataFrame, seed: int) -> tuple[np.ndarray, tuple[str, ..
     split = table["split"].to_numpy(dtype=object)
     if (split == "").all():
         note = "No split is given: 70 % train, 10 % validation, 20 % test, drawn with the seed."
-        return deal(table, ALL_THREE, "train", seed), (note,)
+        return deal(table, ALL_THREE, "train"), (note,)
     if "validation" not in split:
         split = split.copy()
         train = np.flatnonzero(split == "train")
-        split[train] = deal(table.iloc[train].reset_index(drop=True), HELD_OUT, "train", seed)
+        split[train] = deal(table.iloc[train].reset_index(drop=True), HELD_OUT, "train")
         return split, (
             (
                 "No validation split is given: 10 % of the training images, drawn with the seed,"
@@ -226,7 +231,7 @@ def completed(table: pd.DataFrame, seed: int) -> tuple[np.ndarray, tuple[str, ..
 
 
 def sampled(
-    table: pd.DataFrame, cells: pd.Series, most: int | None, seed: int, noun: str = "image"
+    table: pd.DataFrame, cells: pd.Series, most: int | None, noun: str = "image"
 ) -> np.ndarray:
     """Positions [n] int of at most `most` rows per split, ascending.
 
@@ -237,7 +242,7 @@ def sampled(
     if most is None:
         return np.arange(len(table))
     keys = np.array(
-        [key_of(f"{noun}-sample", seed, name) for name in table[f"{noun}_id"]], dtype=np.int64
+        [key_of(f"{noun}-sample", SEED, name) for name in table[f"{noun}_id"]], dtype=np.int64
     )
     keep = []
     for split, rows in table.groupby("split", sort=True).indices.items():

@@ -90,10 +90,11 @@ class CsvTable:
 
 
 def preview(path: Path) -> tuple[pd.DataFrame, list[str]]:
-    """The first rows of a CSV, and sentences, unescaped. They say how many rows there are, and how
-    often each value stands in columns of at most 24, some of which stand there again.
+    """The first rows of a CSV, and what is said of it, unescaped: how many rows there are, and how
+    often each value stands in columns of few. RequestError.
 
-    RequestError."""
+    Few: at most 24 values, of which some stand there more than once.
+    """
     cells = csv_table(path).cells
     said = [f"Rows: {len(cells):,}."]
     for name in cells.columns:
@@ -386,6 +387,10 @@ _UNSEEN = dict.fromkeys(map(ord, "\u200b\ufeff\u00ad"))
 """Blanks without a width and hyphens that do not show."""
 
 
+Spellings = Mapping[Decimal | str, Mapping[str, int]]
+"""What stands for a value, and its spellings with how often each stands there."""
+
+
 def one_spelling(
     values: pd.Series, column: str, decimal: str = ".", missing: Collection[str] = MISSING
 ) -> tuple[pd.Series, tuple[str, ...]]:
@@ -406,11 +411,14 @@ def one_spelling(
     new = {value: names[key] for key, kind in kinds.items() for value in kind} | dict.fromkeys(
         gone, ""
     )
-    if all(value == name for value, name in new.items()):
-        return values, _doubts(kinds, names, column)
     notes = [f"{column}: {_counted(gone)} {_are(gone)} read as missing."] if gone else []
     notes += _joined(kinds, names, column)
-    return values.map(lambda value: new.get(value, value)), (*notes, *_doubts(kinds, names, column))
+    said = {names[key]: sum(kinds[key].values()) for key in DOUBTFUL if key in kinds}
+    if said:
+        notes.append(f"{column}: {_counted(said)} {_are(said)} read as a value, not as missing.")
+    if any(value != name for value, name in new.items()):
+        values = values.map(lambda value: new.get(value, value))
+    return values, tuple(notes)
 
 
 def regression_faults(where: str, classes: Collection[str]) -> list[Fault]:
@@ -444,7 +452,7 @@ def _number(value: str, decimal: str) -> Decimal | None:
     return Decimal(point) if len(point) <= _DIGITS and _NUMBER.fullmatch(point) else None
 
 
-def _names(kinds: Mapping[Decimal | str, Mapping[str, int]]) -> dict[Decimal | str, str]:
+def _names(kinds: Spellings) -> dict[Decimal | str, str]:
     """The spelling of every value: numbers all the shortest way where any of them has two, or is
     whole with a point."""
     numbers = {key: kind for key, kind in kinds.items() if isinstance(key, Decimal)}
@@ -462,11 +470,7 @@ def _names(kinds: Mapping[Decimal | str, Mapping[str, int]]) -> dict[Decimal | s
     return {key: name(key, kind) for key, kind in kinds.items()}
 
 
-def _joined(
-    kinds: Mapping[Decimal | str, Mapping[str, int]],
-    names: Mapping[Decimal | str, str],
-    column: str,
-) -> list[str]:
+def _joined(kinds: Spellings, names: Mapping[Decimal | str, str], column: str) -> list[str]:
     """A sentence on each value that had several spellings, and one on numbers that are written
     another way now."""
     several = {names[key]: kind for key, kind in kinds.items() if len(kind) > 1}
@@ -485,19 +489,6 @@ def _joined(
             f"{column}: numbers are written the shortest way, {', '.join(respelled[:2])}{more}."
         )
     return notes
-
-
-def _doubts(
-    kinds: Mapping[Decimal | str, Mapping[str, int]],
-    names: Mapping[Decimal | str, str],
-    column: str,
-) -> tuple[str, ...]:
-    said = {names[key]: sum(kinds[key].values()) for key in DOUBTFUL if key in kinds}
-    return (
-        (f"{column}: {_counted(said)} {_are(said)} read as a value, not as missing.",)
-        if said
-        else ()
-    )
 
 
 def _counted(kind: Mapping[str, int]) -> str:

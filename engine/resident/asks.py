@@ -211,8 +211,4 @@ class Start(Ask):
             if not isinstance(given.get("request"), Mapping):
                 raise refusal("request", "is missing.", "Give a request, or the id of a job.")
             return request_from(given["request"])
-        try:
-            return jobs.job_request(store, str(given["job_id"]))
-        except (OSError, ValueError, TypeError, AttributeError) as error:
-            what = f"{given['job_id']!r} cannot be read from the store."
-            raise refusal("job", what, "Look at the list of jobs.") from error
+        return jobs.job_request(store, str(given["job_id"]))

@@ -3,6 +3,7 @@ it."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -99,16 +100,15 @@ def stop(store: Store) -> bool:
     """End the store's engine and wait until it is gone; whether there was one. Its jobs that run go
     on."""
     wire = place_of(store).dialled()
-    if wire is None or _said(wire, {"kind": "stop"}, "stopping", keep=True) is None:
+    if wire is None:
         return False
-    # Wait until the engine closes the connection.
-    try:
-        while wire.receive(HELLO) is not None:
-            pass
-    except Closed:
-        pass
+    was_heard = False
+    with contextlib.suppress(Closed):  # which is how it says that it is gone
+        wire.send({"kind": "stop"})
+        while (heard := wire.receive(HELLO)) is not None:
+            was_heard |= heard["kind"] == "stopping"
     wire.close()
-    return True
+    return was_heard
 
 
 def _is_off() -> bool:
@@ -122,7 +122,7 @@ def _as_sent(value: Values) -> dict[str, Any]:
     return json.loads(json.dumps(json_able(dict(value))))
 
 
-def _said(wire: Wire, message: Values, kind: str, keep: bool = False) -> dict[str, Any] | None:
+def _said(wire: Wire, message: Values, kind: str) -> dict[str, Any] | None:
     """What the engine says of that kind; None where it is gone before."""
     try:
         wire.send(message)
@@ -132,8 +132,7 @@ def _said(wire: Wire, message: Values, kind: str, keep: bool = False) -> dict[st
     except Closed:
         pass
     finally:
-        if not keep:
-            wire.close()
+        wire.close()
     return None
 
 

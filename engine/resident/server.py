@@ -17,6 +17,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,33 +47,25 @@ LOOK = 2.0
 """Seconds between two looks at whether to end."""
 
 
+@dataclass(eq=False)
 class Server:
     """One engine. `known`: the questions it answers; `prepare`: imports what is heavy, before the
     first answer."""
 
-    def __init__(
-        self,
-        store: Store,
-        place: Place,
-        known: Callable[[], Mapping[str, Ask]] = asks,
-        prepare: Callable[[], None] = lambda: None,
-        device_of: Callable[[str], str] = device_named,
-        warm: Warm | None = None,
-        idle: float = IDLE,
-    ) -> None:
-        self.store, self.place, self.prepare, self.device_of, self.idle = (
-            store,
-            place,
-            prepare,
-            device_of,
-            idle,
-        )
+    store: Store
+    place: Place
+    known: Callable[[], Mapping[str, Ask]] = asks
+    prepare: Callable[[], None] = lambda: None
+    device_of: Callable[[str], str] = device_named
+    warm: Warm = field(default_factory=Warm)
+    idle: float = IDLE
+
+    def __post_init__(self) -> None:
         self.code = code_digest()
-        self.warm = warm or Warm()
         self.lines = Lines(
-            lambda question, device: answered(question, device, known, self.warm, store)
+            lambda question, device: answered(question, device, self.known, self.warm, self.store)
         )
-        self.job_line = JobLine(store, device_of)
+        self.job_line = JobLine(self.store, self.device_of)
         self.ready = threading.Event()
         self.failed = False
         self._ended = threading.Event()

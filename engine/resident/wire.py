@@ -169,7 +169,10 @@ def place_of(store: Store) -> Place:
     alone."""
     folder = _folder()
     name = digest_of(str(store.root.resolve()))[:16]
-    log = store.root / "engine.log" if _can_be_written(store.root) else folder / f"{name}.log"
+    # A store on a read-only disk still answers what writes nothing.
+    there = next(parent for parent in (store.root, *store.root.parents) if parent.exists())
+    is_open = there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+    log = store.root / "engine.log" if is_open else folder / f"{name}.log"
     return Place(folder / f"{name}.sock", folder / f"{name}.lock", log)
 
 
@@ -203,13 +206,6 @@ _ELSEWHERE = (
     "Or set XDG_RUNTIME_DIR to a folder of yours, or PRUNEAUDIT_ENGINE=off to compute without an"
     " engine."
 )
-
-
-def _can_be_written(folder: Path) -> bool:
-    """Whether a folder is or could be made: a store on a read-only disk still answers what writes
-    nothing."""
-    here = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    return here.is_dir() and os.access(here, os.W_OK | os.X_OK)
 
 
 def opened_log(log: Path) -> BinaryIO:

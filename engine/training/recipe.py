@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Protocol
 
 from engine.core.errors import Fault, RequestError, unknown
-from engine.core.types import Kind, Setting, Values
+from engine.core.types import Setting, Values
 
 ASKED = ("epochs", "rate", "batch")
 """What forms ask; the command line takes all."""
@@ -61,59 +61,42 @@ class Recipe:
 
     def faults(self, where: str) -> list[Fault]:
         """Values that cannot be."""
-        never = "Give a whole number, 0 for none."
-        are_epochs = isinstance(self.steps, list | tuple) and all(map(_is_whole, self.steps))
-        checks = (
-            ("epochs", _is_whole(self.epochs), never),
-            (
-                "batch",
-                _is_whole(self.batch) and self.batch > 1,
-                "Give at least 2: batch norm cannot train on one image.",
-            ),
-            ("rate", _is_number(self.rate) and self.rate > 0, "Give a learning rate above 0."),
-            ("schedule", self.schedule in SCHEDULES, f"Known: {', '.join(SCHEDULES)}."),
-            (
-                "body_share",
-                _is_number(self.body_share) and self.body_share <= 1,
-                "Give a share in [0, 1].",
-            ),
-            ("optimizer", self.optimizer in OPTIMIZERS, f"Known: {', '.join(OPTIMIZERS)}."),
-            ("frozen_epochs", _is_whole(self.frozen_epochs), never),
-            ("patience", _is_whole(self.patience), "Give a whole number of epochs, 0 for never."),
-            ("steps", are_epochs, "Give a list of epochs, such as [100, 150]."),
-            ("weight_decay", _is_number(self.weight_decay), "Give 0 or more."),
-            ("mirror", isinstance(self.mirror, bool), "Give true or false."),
-        )
-        return [
-            Fault(f"{where} {name}", f"{getattr(self, name)!r} is not allowed.", fix)
-            for name, is_right, fix in checks
-            if not is_right
+        found = [
+            Fault(f"{where} {one.name}", f"{value!r} is not allowed.", f"Give {one.allowed()}.")
+            for one in SETTINGS
+            if not one.allows(value := getattr(self, one.name))
         ]
+        epoch = Setting("steps", "integer", 0, "", 0)
+        if not isinstance(self.steps, list | tuple) or not all(map(epoch.allows, self.steps)):
+            what, fix = f"{self.steps!r} is not allowed.", "Give a list of epochs, as [100, 150]."
+            found.append(Fault(f"{where} steps", what, fix))
+        return found
 
 
-def _is_whole(value: Any) -> bool:
-    """Whether it is a whole number from 0 on."""
-    return type(value) is int and value >= 0
-
-
-def _is_number(value: Any) -> bool:
-    """Whether it is a finite number from 0 on."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+STOPS = "Epochs without a lower validation loss until it stops (0: never)"
+SETTINGS = (
+    Setting("epochs", "integer", None, "", 0, label="Epochs"),
+    Setting("rate", "number", None, "", above=0.0, label="Learning rate"),
+    # Batch norm cannot train on one image.
+    Setting("batch", "integer", None, "", 2, label="{} per batch"),
+    Setting("schedule", "choice", None, "", choices=SCHEDULES),
+    Setting("body_share", "number", None, "", 0.0, 1.0),
+    Setting("optimizer", "choice", None, "", choices=OPTIMIZERS),
+    Setting("frozen_epochs", "integer", None, "", 0),
+    Setting("patience", "integer", None, "", 0, label=STOPS),
+    Setting("weight_decay", "number", None, "", 0.0),
+    Setting("mirror", "flag", None, ""),
+)
+"""What the fields of a recipe may be, but for `steps`."""
 
 
 def recipe_settings(usual: Values, item: str, names: Sequence[str] = ASKED) -> tuple[Setting, ...]:
     """What a form asks of a recipe, with the values that are `usual` where nobody says; trained on
     `item`s."""
-    every = {**asdict(Recipe()), **usual}
-    kinds: dict[str, tuple[Kind, str]]
-    kinds = {
-        "epochs": ("integer", "Epochs"),
-        "rate": ("number", "Learning rate"),
-        "batch": ("integer", f"{item} per batch"),
-        "patience": ("integer", "Epochs without a lower validation loss until it stops (0: never)"),
-    }
+    every, known = {**asdict(Recipe()), **usual}, {one.name: one for one in SETTINGS}
     return tuple(
-        Setting(name, kinds[name][0], every[name], "", label=kinds[name][1]) for name in names
+        replace(known[name], default=every[name], label=known[name].label.format(item))
+        for name in names
     )
 
 

@@ -196,7 +196,7 @@ def test_labels_and_groups_of_images(tmp_path):
     info = look_images(str(tmp_path))
     found = images.load(tmp_path, target="LABEL", groups=("town",))
     assert found.classes == ("0", "1")
-    counts = found.table["town"].value_counts().to_dict()
+    counts = found.table["Town"].value_counts().to_dict()
     assert counts == {"Ostra": 24, "not stated": 8, "Umbra": 8}
     for told in ("label: “0” (10) and “0.0” (10) are read as one: “0”.", "semicolons between its"):
         assert told in info.note and told in notes_of(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from engine.audit import jobs
 from engine.audit.jobs import JobState
 from engine.cli import main
+from engine.core.files import locked
 from engine.resident.client import ask
 from tests.builders import call
 
@@ -32,7 +33,7 @@ def test_started_seen_and_stopped(processes, store, capsys):
     ask("echo", {}, store)
     folder = store.jobs_folder / "job-a"
     folder.mkdir(parents=True)
-    with jobs._lock(folder, lambda: None):
+    with locked(folder / "lock", lambda: None):
         jobs._write(
             folder, JobState("job-a", "An audit", "running", started=jobs._now(), device="cpu")
         )

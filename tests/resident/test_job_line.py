@@ -13,6 +13,7 @@ import pytest
 from engine.audit import jobs
 from engine.audit.jobs import JobState, cancel, job_state, list_jobs, submit
 from engine.audit.tracks import tracks
+from engine.core.files import locked
 from engine.resident.asks import answer_here
 from engine.resident.lines import JobLine
 
@@ -115,7 +116,7 @@ def test_a_killed_engine_leaves_its_line_and_its_jobs_to_the_next(store, job_lin
 def test_a_job_of_the_command_line_counts_as_running(store, job_line, workers):
     waits = queued(store, "b")
     folder = store.jobs_folder / queued(store, "a")
-    with jobs._lock(folder, lambda: None):
+    with locked(folder / "lock", lambda: None):
         jobs._write(folder, replace(jobs._said(folder), status="running"))
         job_line.step()
         assert not workers

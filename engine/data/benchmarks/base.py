@@ -92,11 +92,12 @@ def row_faults(name: str, items: Sequence[Item], roles: Sequence[str]) -> list[F
     seen: dict[str, str] = {}
     for item in items:
         where = f"{name}, {item.row}"
-        faults += [
-            Fault(f"{where}, {role}", what, "Use the published file.")
-            for role in roles
-            for what in _wrong_with(item.texts.get(role, ""))
-        ]
+        for role in roles:
+            text = item.texts.get(role, "")
+            if not text.strip() or len(text) > MAX_TEXT:
+                what = f"has {len(text):,} characters" if text.strip() else "is empty"
+                fix = "Use the published file."
+                faults.append(Fault(f"{where}, {role}", f"The text {what}.", fix))
         for what, name in (("id", item.item_id), ("group", item.group)):
             if len(name) > MAX_NAME:
                 fix = f"At most {MAX_NAME}: use the published file."
@@ -114,12 +115,6 @@ def row_faults(name: str, items: Sequence[Item], roles: Sequence[str]) -> list[F
         if (first := seen.setdefault(item.item_id, item.row)) != item.row:
             faults.append(Fault(where, f"The same id as {first}.", "Give every item once."))
     return faults
-
-
-def _wrong_with(text: str) -> list[str]:
-    if not text.strip():
-        return ["The text is empty."]
-    return [f"The text has {len(text):,} characters."] if len(text) > MAX_TEXT else []
 
 
 def text_at(value: Values, name: str, where: str, faults: list[Fault]) -> str:
@@ -158,17 +153,6 @@ def load_benchmark(name: str, path: str | Path) -> Benchmark:
             Fault(path.name, f"Only {len(items)} items can be used.", f"Name {reader.about}.")
         ]
     refuse(few(faults, path.name))
-    return _benchmark(reader, path, items, notes)
-
-
-def load_benchmarks(asked: Mapping[str, str]) -> tuple[Benchmark, ...]:
-    """All that are asked for, by name. Raises RequestError with the faults of all."""
-    return tuple(each(lambda one: load_benchmark(*one), sorted(asked.items())))
-
-
-def _benchmark(
-    reader: BenchmarkReader, path: Path, items: list[Item], notes: list[str]
-) -> Benchmark:
     rows = [
         {"item_id": one.item_id, "group": one.group, "cluster": one.cluster, **one.more}
         for one in items
@@ -178,13 +162,17 @@ def _benchmark(
         for one in items
         for role in reader.roles
     ]
-    digest = digest_of([rows, texts])
     return Benchmark(
         reader.name,
         path.name,
         pd.DataFrame(rows),
         pd.DataFrame(texts),
-        digest,
+        digest_of([rows, texts]),
         tuple(notes),
         str(path),
     )
+
+
+def load_benchmarks(asked: Mapping[str, str]) -> tuple[Benchmark, ...]:
+    """All that are asked for, by name. Raises RequestError with the faults of all."""
+    return tuple(each(lambda one: load_benchmark(*one), sorted(asked.items())))

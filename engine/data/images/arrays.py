@@ -78,12 +78,12 @@ class NpzArrays(ImageReader):
                 "split": split,
                 "target": [classes[label] for label in part.labels],
             }
-            own = {name: part.columns[name].astype(str) for name in wanted.columns if name != CLASS}
+            own = {name: part.columns[name].astype(str) for name in wanted.groups if name != CLASS}
             tables.append(pd.DataFrame(cells | own))
         if len({image.shape[1:] for image in images}) > 1:
             raise refusal(f"npz files in {self.path}", "Their images differ in size.", FIX)
         table = pd.concat(tables, ignore_index=True)
-        for column in wanted.columns:
+        for column in wanted.groups:
             if column != CLASS:
                 table[column], more = one_spelling(table[column], column)
                 notes = (*notes, *more)

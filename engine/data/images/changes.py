@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -170,7 +170,7 @@ class Artefact(ImageChange):
         )
         side = pixels or max(2, round(SIDE * images.size))
         place = draws(images, "artefact-place", seed)
-        read = _Squares(images.read, marked, place, min(side, images.size), images.size, redrawn)
+        read = _squared(images.read, marked, place, min(side, images.size), images.size, redrawn)
         return images.changed(by, note, table=table, groups=(*images.groups, COLUMN), read=read)
 
 
@@ -190,35 +190,34 @@ def _marked(
     return marked
 
 
-@dataclass(frozen=True, eq=False)
-class _Squares:
+def _squared(
+    read: Callable[[np.ndarray], np.ndarray],
+    marked: np.ndarray,
+    place: np.ndarray,
+    side: int,
+    size: int,
+    redrawn: bool,
+) -> Callable[[np.ndarray], np.ndarray]:
     """Reads images and paints the square into those that carry it, each at its own random place.
 
     marked: which images carry it, [n] bool; place: where, [n] in [0, 1); n counts all images of the
-    set. side: of the
-    square, size: of the image, in pixels. redrawn: another place in every batch, by which images
-    are read together, so that a training that is resumed meets the same.
+    set. side: of the square, size: of the image, in pixels. redrawn: another place in every batch,
+    by which images are read together, so that a training that is resumed meets the same.
     """
+    room = size - side + 1
 
-    read: Callable[[np.ndarray], np.ndarray]
-    marked: np.ndarray
-    place: np.ndarray
-    side: int
-    size: int
-    redrawn: bool = False
-
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
+    def painted(rows: np.ndarray) -> np.ndarray:
         """The images `rows` [k] int, with their squares, [k, size, size, 3] uint8."""
         rows = np.asarray(rows, dtype=np.int64)
-        pixels = self.read(rows).copy()
-        side, room = self.side, self.size - self.side + 1
-        place = self.place[rows]
-        if self.redrawn:
-            place = (place + rng("artefact again", rows.tobytes().hex()).random(len(rows))) % 1.0
-        for at in np.flatnonzero(self.marked[rows]):
-            top, left = divmod(int(place[at] * room * room), room)
-            pixels[at, top : top + side, left : left + side] = YELLOW
+        pixels, at = read(rows).copy(), place[rows]
+        if redrawn:
+            at = (at + rng("artefact again", rows.tobytes().hex()).random(len(rows))) % 1.0
+        for number in np.flatnonzero(marked[rows]):
+            top, left = divmod(int(at[number] * room * room), room)
+            pixels[number, top : top + side, left : left + side] = YELLOW
         return pixels
+
+    return painted
 
 
 SUBSETS = ("balanced", "more-of-group", "more-of-class")

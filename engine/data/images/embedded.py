@@ -16,7 +16,7 @@ from engine.core.text import words
 from engine.core.types import key_of, rng
 from engine.data.images.load import CLASS, ImageInfo, ImageReader, Listing, Wanted
 from engine.data.images.pixels import ArrayPixels, Check, Pixels
-from engine.data.sources import deal
+from engine.data.sources import SEED, deal
 
 # Faces the project draws itself: who is drawn (hair, presentation, skin tone) and how, the same
 # on every machine.
@@ -123,14 +123,14 @@ class People:
         return self[name] < np.where(self.male, where_male, elsewhere)
 
 
-def people(split: str, seed: int, n: int) -> People:
+def people(split: str, n: int) -> People:
     """The first `n` faces of a split. Face i does not depend on n; the shares of CELLS hold to
     within a face or two.
 
     Cells are dealt out by the golden ratio, so that even a few hundred faces have the shares of
     all.
     """
-    source = rng("avatars", VERSION, seed, split)
+    source = rng("avatars", VERSION, SEED, split)
     start = source.random()
     draw = source.random((n, len(DRAWS))).astype(np.float32)
     turn = (start + np.arange(1, n + 1) * 0.6180339887498949) % 1.0
@@ -535,8 +535,7 @@ class Avatars(_Named):
     """`avatars`, or `avatars:50000` for another number of training images (the other splits grow
     with it).
 
-    The seed of the ask decides who is drawn. Every split has CelebA's shares of hair and
-    presentation.
+    Every split has CelebA's shares of hair and presentation.
     """
 
     title = "avatars"
@@ -557,7 +556,7 @@ class Avatars(_Named):
         )
 
     def read(self, wanted: Wanted) -> Listing:
-        return Listing(self.title, *_drawn(self.counts(), wanted.seed), CLASSES)
+        return Listing(self.title, *_drawn(self.counts()), CLASSES)
 
     def counts(self) -> dict[str, int]:
         """Images per split. RequestError for a number that is none."""
@@ -589,9 +588,9 @@ class DrawnPixels(Pixels):
         return Check(names, False)
 
 
-def _drawn(counts: Mapping[str, int], seed: int) -> tuple[pd.DataFrame, DrawnPixels]:
+def _drawn(counts: Mapping[str, int]) -> tuple[pd.DataFrame, DrawnPixels]:
     """One row per face with image_id, split, target, male and skin; and the faces."""
-    drawn = {split: people(split, seed, n) for split, n in counts.items()}
+    drawn = {split: people(split, n) for split, n in counts.items()}
     who = People.joined(list(drawn.values()))
     places = [(split, place) for split, part in drawn.items() for place in range(len(part))]
     table = pd.DataFrame(
@@ -603,7 +602,7 @@ def _drawn(counts: Mapping[str, int], seed: int) -> tuple[pd.DataFrame, DrawnPix
             "skin": np.array([name for name, _ in TONES])[who.tone],
         }
     )
-    names = [f"avatars {VERSION} {seed} {name}" for name in table["image_id"]]
+    names = [f"avatars {VERSION} {SEED} {name}" for name in table["image_id"]]
     return table, DrawnPixels(who, names, np.zeros(len(who), dtype=bool))
 
 
@@ -630,8 +629,8 @@ class AvatarsGap(Avatars):
         return replace(super().look(), stand_in=f"{STAND_IN} {PLANTED}")
 
     def read(self, wanted: Wanted) -> Listing:
-        table, pixels = _drawn(self.counts(), wanted.seed)
-        chance = [key_of(self.title, wanted.seed, image) / 2.0**63 for image in table["image_id"]]
+        table, pixels = _drawn(self.counts())
+        chance = [key_of(self.title, SEED, image) / 2.0**63 for image in table["image_id"]]
         lit = (np.array(chance) < LIT) & (table["male"] == "non-male").to_numpy()
         return Listing(self.title, table, replace(pixels, lit=lit), CLASSES)
 
@@ -642,7 +641,7 @@ DIGITS = tuple("0123456789")
 
 class Digits(_Named):
     """1,797 real handwritten digits of 8 x 8 pixels. 60 % train, 10 % validation, 30 % test, by
-    class and seed. Enlarged by bilinear interpolation, white on black.
+    class. Enlarged by bilinear interpolation, white on black.
 
     `digits:100` adds noise of that standard deviation to every pixel, in grey levels of 255: as
     they are, a small model makes no mistake, and nothing that is cut shows.
@@ -663,8 +662,8 @@ class Digits(_Named):
             {"image_id": [f"digit-{place:04d}" for place in range(len(found.target))]}
         )
         table["target"] = [DIGITS[label] for label in found.target]
-        table["split"] = deal(table, SHARES, "train", wanted.seed)
-        noise = self.noise() * rng("digits", wanted.seed).normal(size=found.images.shape)
+        table["split"] = deal(table, SHARES, "train")
+        noise = self.noise() * rng("digits", SEED).normal(size=found.images.shape)
         grey = np.rint(found.images * (255 / 16) + noise).clip(0, 255).astype(np.uint8)
         return Listing(
             self.source, table, ArrayPixels(np.repeat(grey[..., None], 3, axis=3)), DIGITS

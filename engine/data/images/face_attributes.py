@@ -33,18 +33,16 @@ class _Faces(ImageReader):
 
 def _attributes_of(wanted: Wanted) -> list[str]:
     """Target and groups, each once."""
-    return [name for name in dict.fromkeys((wanted.target, *wanted.columns)) if name != CLASS]
+    return [name for name in dict.fromkeys((wanted.target, *wanted.groups)) if name != CLASS]
 
 
 def _worded(scores: pd.DataFrame, wanted: Wanted) -> dict[str, list[str]]:
     """Columns target and groups in words: an attribute is there where its score is above 0."""
     words = {}
-    for column in (wanted.target, *wanted.columns):
-        if column != CLASS:
-            no, yes = yes_no(column)
-            words[column] = [yes if score > 0 else no for score in scores[column]]
-    groups = {column: words[column] for column in wanted.columns if column != CLASS}
-    return {"target": words[wanted.target], **groups}
+    for column in _attributes_of(wanted):
+        no, yes = yes_no(column)
+        words[column] = [yes if score > 0 else no for score in scores[column]]
+    return {"target": words.pop(wanted.target), **words}
 
 
 def yes_no(column: str) -> tuple[str, str]:
@@ -181,7 +179,7 @@ class LFW(_Faces):
             {"image_id": files, "unit": person, "split": "", **_worded(scores, wanted)}
         ).drop_duplicates("image_id", ignore_index=True)
         home = _lfw_images(self.path)
-        table, notes = _published_split(table, home.parent, wanted.seed)
+        table, notes = _published_split(table, home.parent)
         pixels = FilePixels.below(home, list(table["image_id"]))
         return Listing("LFW", table, pixels, yes_no(wanted.target), notes)
 
@@ -249,9 +247,7 @@ def _scores(path: Path, columns: list[str]) -> pd.DataFrame:
     return table
 
 
-def _published_split(
-    table: pd.DataFrame, folder: Path, seed: int
-) -> tuple[pd.DataFrame, tuple[str, ...]]:
+def _published_split(table: pd.DataFrame, folder: Path) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The table with LFW's development split in its column split where both lists are there; else
     as it is. And notes.
 
@@ -267,9 +263,7 @@ def _published_split(
     left = int(table["split"].isna().sum())
     table = table.dropna(subset="split").reset_index(drop=True)
     train = table.index[table["split"] == "train"]
-    table.loc[train, "split"] = deal(
-        table.loc[train].reset_index(drop=True), HELD_OUT, "train", seed
-    )
+    table.loc[train, "split"] = deal(table.loc[train].reset_index(drop=True), HELD_OUT, "train")
     said = "LFW's development split; 10 % of its training people validate."
     gone = f"{left} images of people in neither list were left out."
     return table, (said, gone) if left else (said,)

@@ -169,7 +169,7 @@ class ImageCsv(ImageReader):
         table = pd.DataFrame({"image_id": csv.cells["path"], "target": target})
         table["split"] = csv.splits(faults := RowFaults(file.name))
         refuse(faults.all())
-        notes = (*notes, *csv.add_groups(table, wanted.columns, (CLASS,)))
+        notes = (*notes, *csv.add_groups(table, wanted.groups, (CLASS,)))
         if blank := int((table["target"] == "").sum()):
             notes = (*notes, f"{blank} rows have no {wanted.target} and were left out.")
         table = table[table["target"] != ""].drop_duplicates().reset_index(drop=True)
@@ -235,10 +235,10 @@ class Fitzpatrick17k(ImageReader):
     )
 
     def recognises(self) -> bool:
-        return _hashes_csv_of(self.path) is not None
+        return self.file is not None
 
     def look(self) -> ImageInfo:
-        file = _hashes_csv_of(self.path) or self.path
+        file = self.file or self.path
         csv = csv_table(file)
         table = csv.cells
         scale = _scale(file, table)
@@ -257,7 +257,7 @@ class Fitzpatrick17k(ImageReader):
         )
 
     def read(self, wanted: Wanted) -> Listing:
-        file = _hashes_csv_of(self.path) or self.path
+        file = self.file or self.path
         csv = csv_table(file)
         raw, scale = csv.cells, _scale(file, csv.cells)
         (target, said), (grade, _) = csv.spelled(wanted.target), csv.spelled(scale)
@@ -277,12 +277,10 @@ class Fitzpatrick17k(ImageReader):
         table = once[~twice].reset_index(drop=True)
         table["split"] = np.where(table["skin"] == "light", "train", "test")
         held = np.flatnonzero(table["split"] == "test")
-        table.loc[held, "split"] = deal(
-            table.loc[held].reset_index(drop=True), VALIDATION, "test", wanted.seed
-        )
+        table.loc[held, "split"] = deal(table.loc[held].reset_index(drop=True), VALIDATION, "test")
         folder = _images(file, list(table["image_id"]))
         pixels = FilePixels.below(folder, [f"{name}.jpg" for name in table["image_id"]])
-        keep = ["image_id", "target", "split", *(name for name in wanted.columns if name != CLASS)]
+        keep = ["image_id", "target", "split", *(name for name in wanted.groups if name != CLASS)]
         how = (
             "Light skin trains; a quarter of medium and dark skin validates, the rest tests, as in"
             " the paper."
@@ -294,18 +292,16 @@ class Fitzpatrick17k(ImageReader):
             notes=(how, *csv.notes, *said, *notes),
         )
 
-
-def _hashes_csv_of(path: Path) -> Path | None:
-    """The CSV, given itself or its folder, whose header names md5hash."""
-    if path.is_dir():
-        files = visible(path, "*.csv")[:20]
-    else:
-        files = [path] if path.suffix.lower() == ".csv" and path.is_file() else []
-    for file in files:
-        with file.open("rb") as opened:
-            if b"md5hash" in opened.readline(4096):
-                return file
-    return None
+    @property
+    def file(self) -> Path | None:
+        """The CSV, given itself or its folder, whose header names md5hash."""
+        files = visible(self.path, "*.csv")[:20] if self.path.is_dir() else [self.path]
+        for file in files:
+            if file.suffix.lower() == ".csv" and file.is_file():
+                with file.open("rb") as opened:
+                    if b"md5hash" in opened.readline(4096):
+                        return file
+        return None
 
 
 def _scale(file: Path, table: pd.DataFrame) -> str:

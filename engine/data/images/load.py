@@ -4,7 +4,7 @@ of all of it."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from engine.data.sources import (
     group_faults,
     joined,
     labels_of,
-    name_blanks,
+    most_faults,
     reader_of,
     sampled,
 )
@@ -101,46 +101,34 @@ def load_images(source: str, ask: ImageAsk | None = None) -> ImageSet:
         wanted = _checked(ask, info)
         listing = reader.read(wanted)
         listing = replace(listing, pixels=listing.pixels.prepared_by(ask.prepare))
-        return _Loading(source, listing, info, wanted).result(ask.max_images)
+        return _Loading(listing, info, wanted).result(ask.max_images)
 
 
 def _checked(ask: ImageAsk, info: ImageInfo) -> Wanted:
     """The ask with defaults filled in. Raises RequestError with every fault."""
     target = column_of(ask.target, info.targets) if ask.target is not None else info.default_target
-    groups = ask.groups or [name for name in info.default_groups if name != target]
-    columns = [column for group in groups for column in _parts(group, info.groups)]
+    usual = (name for name in info.default_groups if name != target)
+    groups = tuple(dict.fromkeys(column_of(name, info.groups) for name in ask.groups or usual))
     size = ask.size if ask.size is not None else info.size
     where = f"data {info.name}"
     column = f"{where}, group column"
-    faults = [unknown(column, name, info.groups) for name in columns if name not in info.groups]
+    faults = [unknown(column, name, info.groups) for name in groups if name not in info.groups]
     if target not in info.targets:
         faults.insert(0, unknown(f"{where}, target", target, info.targets))
-    if target in columns:
+    if target in groups:
         fix = f"Use {CLASS!r} for numbers of each class, or another column."
         faults.append(Fault(column, f"{target!r} is the target itself.", fix))
     if not info.least <= size <= info.most:
         what = f"{size} is not a side from {info.least} to {info.most} pixels."
         faults.append(Fault(f"{where}, size", what, f"Use {info.size}."))
-    if ask.max_images is not None and ask.max_images < 1:
-        what = f"{ask.max_images} is not a number of images."
-        faults.append(Fault("max_images", what, "Give 1 or more."))
-    refuse(faults)
-    once = tuple(dict.fromkeys(groups)), tuple(dict.fromkeys(columns))
-    return Wanted(target, *once, size, ask.seed)
-
-
-def _parts(group: str, known: Sequence[str]) -> list[str]:
-    """The columns of "a+b", in which capitals do not count; a column whose own name has a plus is
-    itself."""
-    names = [group] if group in known else group.split("+")
-    return [column_of(name.strip(), known) for name in names]
+    refuse([*faults, *most_faults("max_images", ask.max_images, "images")])
+    return Wanted(target, groups, size)
 
 
 @dataclass
 class _Loading:
     """The steps that all sources share from a listing to an ImageSet, collecting notes."""
 
-    source: str
     listing: Listing
     info: ImageInfo
     wanted: Wanted
@@ -155,12 +143,14 @@ class _Loading:
         self.table = self.table.iloc[rows].reset_index(drop=True)
         classes = self.listing.classes or tuple(sorted(set(self.table["target"])))
         self.table["label"] = labels_of(self.table["target"], classes)
-        self.table["split"], notes = completed(self.table, wanted.seed)
+        self.table["split"], notes = completed(self.table)
         self.notes += notes
-        self._grouped()
+        if CLASS in wanted.groups:
+            self.table[CLASS] = self.table["target"]
+        refuse(group_faults(self.where, self.table, wanted.groups, "images", self.notes))
         groups = [self.table[group] for group in wanted.groups]
         cells = joined([self.table["label"].astype(str), *groups])
-        chosen = sampled(self.table, cells, max_images, wanted.seed)
+        chosen = sampled(self.table, cells, max_images)
         place = labels_of(self.table["split"], SPLITS)
         ordered = self.table.iloc[chosen].assign(split=place).sort_values(["split", "image_id"])
         order = ordered.index.to_numpy()
@@ -199,21 +189,8 @@ class _Loading:
         rows = np.setdiff1d(np.arange(len(self.table)), missing)
         if not len(rows):
             what, fix = "None of its images is there.", "Check the images' folder."
-            raise refusal(f"data {self.source}", what, fix)
+            raise refusal(self.where, what, fix)
         return rows
-
-    def _grouped(self) -> None:
-        """The group columns as asked: intersections joined, empty cells named. Raises
-        RequestError."""
-        if CLASS in self.wanted.columns:
-            self.table[CLASS] = self.table["target"]
-        for column in self.wanted.columns:
-            name_blanks(self.table, column, "images", self.notes)
-        for group in self.wanted.groups:
-            parts = _parts(group, self.info.groups)
-            if parts != [group]:
-                self.table[group] = joined([self.table[part] for part in parts])
-        refuse(group_faults(self.where, self.table, self.wanted.groups, self.notes))
 
     def _whole(self, table: pd.DataFrame, shelf: Shelf) -> tuple[np.ndarray, Check]:
         """Places [n] int of the rows that can be decoded and do not train on a picture they are
@@ -276,17 +253,16 @@ class _Loading:
 class ImageAsk:
     """What is wanted of a source; None and () mean its defaults.
 
-    `target`: column to predict. `groups`: group columns, "a+b" for the intersection of two. `size`:
-    side in pixels. `max_images`: at most this many per split, drawn with `seed` in proportion to
-    label x groups. `prepare`: how the model's own processor makes pictures of `size`; None: the
-    middle square, bilinear.
+    `target`: column to predict. `groups`: group columns, single ones; intersections are made when
+    groups are measured. `size`: side in pixels. `max_images`: at most this many per split, in
+    proportion to label x groups. `prepare`: how the model's own processor makes pictures of
+    `size`; None: the middle square, bilinear.
     """
 
     target: str | None = None
     groups: tuple[str, ...] = ()
     size: int | None = None
     max_images: int | None = None
-    seed: int = 0
     prepare: Preparation | None = None
 
 
@@ -301,14 +277,11 @@ class ImageInfo(Info):
 
 @dataclass(frozen=True)
 class Wanted:
-    """An ask after it was checked against the info: nothing is None, `columns` are the plain
-    columns of its groups."""
+    """An ask after it was checked against the info: nothing is None."""
 
     target: str
     groups: tuple[str, ...]
-    columns: tuple[str, ...]
     size: int
-    seed: int
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 import engine.data.prompts
-from engine.core.errors import Fault, RequestError, refusal, refuse, unknown
+from engine.core.errors import Fault, RequestError, refuse, unknown
 from engine.core.types import PromptSet, digest_of, key_of
-from engine.data.sources import Reader, reader_of
+from engine.data.sources import SEED, Reader, most_faults, reader_of
 from engine.data.tables import USUAL, csv_table, need_columns
 
 COLUMNS = ("prompt_id", "axis", "subgroup", "text", "template", "descriptor")
@@ -30,8 +30,6 @@ MIN_FRAMES = 20
 whole."""
 VALIDATION_SHARE = 0.2
 """Of the prompts of a subgroup, as published."""
-SEED = 0
-"""Of what is sampled and split: the same prompts in every audit."""
 RESERVE = "spare"
 """How the names of splits begin that hold further validation prompts."""
 
@@ -82,10 +80,7 @@ def load_prompts(
     max_prompts: at most this many per axis, equal per subgroup as far as
     there are enough, never fewer than two per subgroup. Raises RequestError listing all faults.
     """
-    if max_prompts is not None and max_prompts < 1:
-        raise refusal(
-            "max_prompts", f"{max_prompts} is not a number of prompts.", "Give 1 or more."
-        )
+    refuse(most_faults("max_prompts", max_prompts, "prompts"))
     reader = _reader_of(path)
     path = reader.path
     found = reader.read(tuple(dict.fromkeys(axes)), max_prompts)

@@ -17,18 +17,31 @@ from engine.data.prompts.load import (
     FRAME_MARK,
     MAX_CELL,
     MIN_PER_SUBGROUP,
-    SEED,
     PromptReader,
     Reading,
     quota,
 )
-from engine.data.sources import WORDS
+from engine.data.sources import SEED, WORDS
 from engine.data.tables import one_spelling, read_json, read_json_lines
 
 FIX = "Use the published file."
 
 
-class Bold(PromptReader):
+class _JsonFiles(PromptReader):
+    """A folder of files whose names end in `suffix`, or one file, which ends in `ending`."""
+
+    suffix: str
+    ending: str
+
+    @property
+    def files(self) -> list[Path]:
+        return sorted(self.path.glob(f"*{self.suffix}")) if self.path.is_dir() else [self.path]
+
+    def recognises(self) -> bool:
+        return bool(self.files) and self.files[0].name.lower().endswith(self.ending)
+
+
+class Bold(_JsonFiles):
     """BOLD (Dhamala et al. 2021): beginnings of Wikipedia sentences about people, professions and
     beliefs.
 
@@ -38,18 +51,13 @@ class Bold(PromptReader):
     """
 
     name = "a BOLD file (DOMAIN_prompt.json) or a folder of them"
-    suffix = "_prompt.json"
-
-    def recognises(self) -> bool:
-        if self.path.is_dir():
-            return any(self.path.glob(f"*{self.suffix}"))
-        return self.path.name.endswith(self.suffix)
+    suffix = ending = "_prompt.json"
 
     def axes(self) -> tuple[str, ...]:
-        return tuple(self._files())
+        return tuple(self.domains())
 
     def read(self, axes: Sequence[str], max_prompts: int | None) -> Reading:
-        files = self._files()
+        files = self.domains()
         named = [axis for axis in axes or files if axis in files]
         contents = each(lambda axis: (axis, files[axis].name, read_json(files[axis])), named)
         rows, faults = [], list[Fault]()
@@ -67,24 +75,19 @@ class Bold(PromptReader):
         full = table[table["text"] != ""].reset_index(drop=True)
         if empty := len(table) - len(full):
             notes += (f"{empty} prompts are empty in the file and left out.",)
-        kept, left_out = _without_small(full)
-        return Reading(kept, tuple(files), notes + left_out, faults)
+        # Of groups of a single prompt nothing could be told.
+        sizes = full.groupby(["axis", "subgroup"])["text"].transform("nunique")
+        kept = full[sizes >= MIN_PER_SUBGROUP]
+        if gone := sorted(set(full["subgroup"]) - set(kept["subgroup"])):
+            notes += (f"Left out, of a single prompt: {', '.join(gone)}.",)
+        return Reading(kept, tuple(files), notes, faults)
 
-    def _files(self) -> dict[str, Path]:
+    def domains(self) -> dict[str, Path]:
         """The file of each domain, sorted."""
-        files = sorted(self.path.glob(f"*{self.suffix}")) if self.path.is_dir() else [self.path]
-        return {file.name.removesuffix(self.suffix): file for file in files}
+        return {file.name.removesuffix(self.suffix): file for file in self.files}
 
 
-def _without_small(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Groups of a single prompt are left out, as nothing could be told of them, and named."""
-    sizes = table.groupby(["axis", "subgroup"])["text"].transform("nunique")
-    kept = table[sizes >= MIN_PER_SUBGROUP]
-    gone = sorted(set(table["subgroup"]) - set(kept["subgroup"]))
-    return kept, ((f"Left out, of a single prompt: {', '.join(gone)}.",) if gone else ())
-
-
-class FaspPair(PromptReader):
+class FaspPair(_JsonFiles):
     """FASP (Zayed et al. 2024): NAME.json beside NAME_groups.json.
 
     NAME.json is {axis: {title: [prompt, …]}}. NAME_groups.json holds two equally long lists,
@@ -95,23 +98,17 @@ class FaspPair(PromptReader):
 
     name = "a FASP pair (NAME.json beside NAME_groups.json), either file or their folder"
     general = True
-    suffix = "_groups.json"
-
-    def recognises(self) -> bool:
-        if self.path.is_dir():
-            return any(self.path.glob(f"*{self.suffix}"))
-        return self.path.suffix.lower() == ".json"
+    suffix, ending = "_groups.json", ".json"
 
     def read(self, axes: Sequence[str], max_prompts: int | None) -> Reading:
         """All axes. A column split where there are exactly two pairs and their names say so.
 
         Test comes first, so that a prompt of both stays a test prompt.
         """
-        files = sorted(self.path.glob(f"*{self.suffix}")) if self.path.is_dir() else [self.path]
-        stems = [file.name.removesuffix(self.suffix).removesuffix(".json") for file in files]
+        stems = [file.name.removesuffix(self.suffix).removesuffix(".json") for file in self.files]
         splits = {WORDS.get(stem.rpartition("_")[2], ""): stem for stem in stems}
         own = len(stems) == 2 and set(splits) == {"validation", "test"}
-        home = self.path if self.path.is_dir() else self.path.parent
+        home = self.files[0].parent
         parts, faults = [], list[Fault]()
         for split, stem in sorted(splits.items()) if own else (("", stem) for stem in stems):
             rows, wrong = self._pair(home / f"{stem}.json", home / f"{stem}{self.suffix}")

@@ -44,19 +44,12 @@ class TextCsv(TextReader):
         )
         own = [name for name in found if name not in (*RESERVED, target, text)]
         groups = (*own, LENGTH, CLASS)
-        taken = [
-            name
-            for name in columns
-            if name in RESERVED and name not in OWN and name not in (target, text)
-        ]
-        own_names = (
-            f"The audit uses these names itself, so they are no groups: {', '.join(taken)}."
-            if taken
-            else ""
-        )
-        many = left_out({name: n for name, n in counts.items() if name not in (text, target)})
+        notes = [left_out({name: n for name, n in counts.items() if name not in (text, target)})]
+        if taken := [name for name in columns if name in {*RESERVED} - {*OWN, target, text}]:
+            listed = ", ".join(taken)
+            notes.insert(0, f"The audit uses these names itself, so they are no groups: {listed}.")
         said = [note for name in found if name != text for note in spelled[name][1]]
-        note = " ".join(filter(None, (own_names, many, *csv.notes, *said)))
+        note = " ".join(filter(None, (*notes, *csv.notes, *said)))
         return TextInfo(
             self.path.stem,
             groups,

@@ -27,7 +27,7 @@ from engine.data.sources import (
     group_faults,
     joined,
     labels_of,
-    name_blanks,
+    most_faults,
     reader_of,
     sampled,
 )
@@ -86,7 +86,7 @@ def load_texts(source: str, ask: TextAsk | None = None) -> TextSet:
         reader = reader_of(source, engine.data.texts, TextReader, "texts")
         info = reader.look()
         wanted = _checked(ask, info)
-        return _Loading(reader.read(wanted), info, wanted, ask).result()
+        return _Loading(reader.read(wanted), info, wanted, ask.max_texts).result()
 
 
 def _checked(ask: TextAsk, info: TextInfo) -> Wanted:
@@ -94,11 +94,8 @@ def _checked(ask: TextAsk, info: TextInfo) -> Wanted:
     where = f"data {info.name}, group column"
     text, text_b, target, faults = _columns(ask, info)
     own = (text, text_b, target)
-    groups: dict[str, None] = {}
-    for group in ask.groups or [name for name in info.default_groups if name not in own]:
-        # a column whose own name has a plus is itself
-        whole = group in (*info.groups, *info.columns)
-        groups |= dict.fromkeys([group] if whole else map(str.strip, group.split("+")))
+    usual = (name for name in info.default_groups if name not in own)
+    groups = tuple(dict.fromkeys(ask.groups or usual))
     for name in groups:
         column = name if name in info.groups else column_of(name, info.columns)
         if column not in (*info.groups, *info.columns):
@@ -106,11 +103,8 @@ def _checked(ask: TextAsk, info: TextInfo) -> Wanted:
         elif column in own or (column not in info.groups and column in COLUMNS):
             fix = f"Use {CLASS!r} for numbers of each class, or another column."
             faults.append(Fault(where, f"{name!r} is a column of the task itself.", fix))
-    if ask.max_texts is not None and ask.max_texts < 1:
-        what = f"{ask.max_texts} is not a number of texts."
-        faults.append(Fault("max_texts", what, "Give 1 or more."))
-    refuse(faults)
-    return Wanted(text, text_b, target, tuple(groups))
+    refuse([*faults, *most_faults("max_texts", ask.max_texts, "texts")])
+    return Wanted(text, text_b, target, groups)
 
 
 def _columns(ask: TextAsk, info: TextInfo) -> tuple[str, str, str, list[Fault]]:
@@ -150,7 +144,7 @@ class _Loading:
     listing: Listing
     info: TextInfo
     wanted: Wanted
-    ask: TextAsk
+    max_texts: int | None
 
     def __post_init__(self) -> None:
         self.where = f"data {self.info.name}"
@@ -169,14 +163,16 @@ class _Loading:
         self._split()
         classes = self.listing.classes or in_order(self.table["label"])
         faults = self._class_faults(classes)
-        faults += self._grouped()
+        if LENGTH in self.groups:
+            self.table[LENGTH] = self._lengths()
+        faults += group_faults(self.where, self.table, self.groups, "texts", self.notes)
         refuse(faults)
         self.table["label"] = labels_of(self.table["label"], classes)
         self._note_repeats()
         table = self._ordered()
         groups = [table[group].astype(str) for group in self.groups]
         cells = joined([table["label"].astype(str), *groups], "\x1f")
-        chosen = sampled(table, cells, self.ask.max_texts, self.ask.seed, "text")
+        chosen = sampled(table, cells, self.max_texts, "text")
         table = table.iloc[chosen][[*COLUMNS, *self.groups]].reset_index(drop=True)
         listing = self.listing
         columns = {name: table[name].tolist() for name in table}
@@ -199,7 +195,7 @@ class _Loading:
         ids = self.table[["text_id", "label"]].sort_values(["text_id", "label"])
         unique = ids.drop_duplicates("text_id", ignore_index=True)
         unique["target"] = unique["label"]
-        split = deal(unique, HELD_OUT, "train", self.ask.seed, "text")
+        split = deal(unique, HELD_OUT, "train", "text")
         dealt = dict(zip(unique["text_id"], split, strict=True))
         self.table["split"] = self.table["text_id"].map(dealt)
         self.notes.append(
@@ -225,15 +221,6 @@ class _Loading:
                 what = f"No {split} text has the class {named}."
                 faults.append(Fault(where, what, "Give some, or leave the class out."))
         return faults
-
-    def _grouped(self) -> list[Fault]:
-        """The group columns as asked, empty cells named; columns with too many values are
-        faults."""
-        if LENGTH in self.groups:
-            self.table[LENGTH] = self._lengths()
-        for group in self.groups:
-            name_blanks(self.table, group, "texts", self.notes)
-        return group_faults(self.where, self.table, self.groups, self.notes)
 
     def _lengths(self) -> np.ndarray:
         """Group of each text, "short" or "long", [rows] str, by the median number of words of all
@@ -288,7 +275,7 @@ class TextAsk:
 
     `text`, `text_b`, `target`: columns of the text, of the second text ("": none) and of the label;
     a CSV only. `groups`: group columns, single ones; intersections are made when groups are
-    measured. `max_texts`: at most this many per split, drawn with `seed` in proportion to label x
+    measured. `max_texts`: at most this many per split, in proportion to label x
     groups.
     """
 
@@ -297,7 +284,6 @@ class TextAsk:
     target: str | None = None
     groups: tuple[str, ...] = ()
     max_texts: int | None = None
-    seed: int = 0
 
 
 @dataclass(frozen=True)

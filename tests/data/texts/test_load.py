@@ -60,7 +60,7 @@ def test_neither_digest_nor_ids_depend_on_the_order_of_rows(read):
     table = rows()
     again = [table.iloc[:6], table.iloc[:8].assign(split="test", people="c"), table.iloc[[1, 2, 5]]]
     table = pd.concat([table, *again])
-    ask = {"groups": ("people", "length"), "max_texts": 25, "seed": 4}
+    ask = {"groups": ("people", "length"), "max_texts": 25}
     first = read(table, **ask)
     for seed in range(3):
         mixed = read(table.sample(frac=1, random_state=seed), **ask)
@@ -105,8 +105,7 @@ def test_samples_keep_the_shares_of_labels_and_groups(tmp_path):
         part = texts.table.iloc[texts.rows(split)]
         assert (len(part), part["label"].sum()) == (100, 30)
         assert (part["people"] == "few").sum() == 4
-    again = [load(source, max_texts=100, seed=seed).digest for seed in (0, 0, 1)]
-    assert again[0] == again[1] != again[2]
+    assert load(source, max_texts=100).digest == load(source, max_texts=100).digest
     # A smaller sample is no other sample where the shares allow it: each cell takes its first ones.
     small = load(source, groups=("people",), max_texts=50)
     assert set(small.table["text_id"]) < set(texts.table["text_id"])
@@ -152,7 +151,6 @@ def test_without_a_split_a_fifth_is_tested_on_and_repeats_stay_together(read):
     assert "80 % train and 20 % test" in notes_of(texts) and "also occur" not in notes_of(texts)
     test = texts.table.iloc[texts.rows("test")].drop_duplicates("text")
     assert (len(test), test["label"].sum()) == (40, 20)
-    assert read(table, seed=1).digest != texts.digest
 
 
 def test_an_empty_class_is_a_fault(tmp_path):

@@ -20,7 +20,8 @@ OPTIONS = {
     "--mask": {"metavar": "mask.json", "help": "heads to switch off, in place of a variant"},
     "--heads": {"metavar": "LAYER.HEAD,...", "help": "heads to switch off, as in 0.1,2.3"},
     "--siblings": {
-        "action": "store_true",
+        "action": "store_const",
+        "const": True,
         "help": "also the same prompt about each other subgroup",
     },
     "--tokens": {

@@ -25,7 +25,7 @@ TASK = next(field for field in DECLARED if field.name == "data")
 
 def claims(args: argparse.Namespace) -> bool:
     """Whether texts are named that a classifier tells apart."""
-    return given(args, TASK) is not None
+    return given(args, TASK.flag) is not None
 
 
 def request_of_words(args: argparse.Namespace) -> TextRequest:
