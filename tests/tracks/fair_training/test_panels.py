@@ -85,10 +85,8 @@ def test_another_axis_is_said_not_to_be_trained_for(run):
 
 
 def test_bifp_against_the_others_claims_what_q_allows(run, tmp_path):
-    def never(rows: pd.DataFrame) -> pd.DataFrame:
-        return rows.assign(q=0.4)
-
-    unclaimed = differences.bifp_against(changed(run, tmp_path, "arm_differences", never), STR)
+    never = changed(run, tmp_path, "arm_differences", {"q": 0.4})
+    unclaimed = differences.bifp_against(never, STR)
     said_of = unclaimed.said.casefold()
     assert "clearly smaller" not in said_of and "not clearly different" in said_of
     traces = [trace for part in unclaimed.parts for trace in part.data]
@@ -119,12 +117,9 @@ def test_the_trade_off_by_degradation_shows_no_areas(run):
 def test_a_paired_comparison_of_areas_decides_alone(run, tmp_path):
     """Intervals that overlap do not say "either may be larger" where the paired difference is
     clear."""
-
-    def paired(rows: pd.DataFrame) -> pd.DataFrame:
-        base = np.where(rows["method"] == "bifp-str", "", "bifp-str")
-        ends = {"difference": -0.3, "difference_low": -0.4, "difference_high": -0.2}
-        return rows.assign(base=base, low=0.0, high=1.0, **ends)
-
+    base = np.where(run.table("hypervolume")["method"] == "bifp-str", "", "bifp-str")
+    ends = {"difference": -0.3, "difference_low": -0.4, "difference_high": -0.2}
+    paired = {"base": base, "low": 0.0, "high": 1.0, **ends}
     said = tradeoff.tradeoff(changed(run, tmp_path, "hypervolume", paired), STR).said
     assert "is smaller than that of BiFP-str: −0.300" in said and "either may be" not in said
 
@@ -138,26 +133,17 @@ def test_training_cost_says_who_never_got_there(run, tmp_path):
     )
     assert seconds.said != panel.said and "seconds" in seconds.said
     assert not seconds.table["λ"].isin([0.25, 4.0]).any(), "points of the sweep stay out"
-
-    def quick(rows: pd.DataFrame) -> pd.DataFrame:
-        return rows.assign(
-            reached=True, iterations=np.where(rows["method"] == "bifp-str", 40.0, 400.0)
-        )
-
+    steps = np.where(run.table("reached")["method"] == "bifp-str", 40.0, 400.0)
+    quick = {"reached": True, "iterations": steps}
     saved = effort.effort(changed(run, tmp_path, "reached", quick), STR).said
     assert "In every training BiFP-str needs less than F&P, on average 90 % less." in saved
-
-    def never(rows: pd.DataFrame) -> pd.DataFrame:
-        return rows.assign(reached=False, iterations=math.nan)
-
+    never = {"reached": False, "iterations": math.nan}
     none = effort.effort(changed(run, tmp_path, "reached", never), STR).said
     assert "no method got there" in none and "With nothing cut it was not reached either" in none
 
 
 def test_seeds_of_any_number_stay_within_their_row(run, tmp_path):
-    def far(rows: pd.DataFrame) -> pd.DataFrame:
-        return rows.assign(seed=rows["seed"] * 40)
-
+    far = {"seed": run.table("reached")["seed"] * 40}
     figure = effort.effort(changed(run, tmp_path, "reached", far), STR).figure
     dots = [trace.y for trace in figure.data if trace.type == "scatter"]
     places = [float(y) for ys in dots for y in ys if y is not None]

@@ -44,9 +44,7 @@ def run(store) -> Run:
 
 
 def test_a_cut_that_helps_is_reported_so(run, tmp_path):
-    def lift(groups: pd.DataFrame) -> pd.DataFrame:
-        return groups.assign(delta=0.1, delta_low=0.05, delta_high=0.15)
-
+    lift = {"delta": 0.1, "delta_low": 0.05, "delta_high": 0.15}
     better = changed(run, tmp_path, "groups", lift)
     assert "worse off" not in verdict(better, PLAIN).whole
     assert "gain AUC" in by_group.paid_by_group(better, PLAIN).said
@@ -131,10 +129,8 @@ def test_whether_pw_helps_is_read_from_the_interval(store, run, tmp_path):
         "the data do not tell whether the PW loss helps it here" in same.said
         and "includes zero" in same.said
     )
-
-    def harm(table: pd.DataFrame) -> pd.DataFrame:
-        return table.assign(value=-table["value"].abs() - 0.1, low=-0.5, high=-0.05)
-
+    value = -run.table("arm_differences")["value"].abs() - 0.1
+    harm = {"value": value, "low": -0.5, "high": -0.05}
     harmed = pw.pw_difference(changed(run, tmp_path, "arm_differences", harm), PLAIN)
     assert "the PW loss harms it here" in harmed.said and "helps it here" not in harmed.said
     gone = pw.pw_difference(changed(run, tmp_path, "arm_differences", None), PLAIN)

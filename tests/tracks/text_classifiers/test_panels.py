@@ -178,7 +178,7 @@ def test_with_two_seeds_nothing_is_called_a_ticket(store):
 
 
 def test_a_full_model_that_was_brought_has_no_deviation(run, tmp_path):
-    fixed = changed(run, tmp_path, "ticket_levels", lambda table: table.assign(full_std=np.nan))
+    fixed = changed(run, tmp_path, "ticket_levels", {"full_std": np.nan})
     panel = curve.tickets_curve(fixed, ISP)
     assert (
         "one fixed model" in panel.caveat
@@ -188,7 +188,7 @@ def test_a_full_model_that_was_brought_has_no_deviation(run, tmp_path):
 
 
 def test_whether_the_score_helps_is_read_from_the_interval(store, run, tmp_path):
-    sure = changed(run, tmp_path / "sure", "arm_differences", lambda table: table.assign(q=0.01))
+    sure = changed(run, tmp_path / "sure", "arm_differences", {"q": 0.01})
     panel = help.score_difference(sure, ONCE)
     row = panel.table.query("subgroup == 'all texts'").iloc[0]
     assert (
@@ -202,13 +202,9 @@ def test_whether_the_score_helps_is_read_from_the_interval(store, run, tmp_path)
     same = help.score_difference(store.open("same"), ONCE)
     assert "conductance and random choice do not clearly differ (accuracy" in same.said
     assert "does not help" not in same.said
-
-    def harm(table: pd.DataFrame, q: float = 0.01) -> pd.DataFrame:
-        return table.assign(value=-0.1, low=-0.2, high=-0.05, q=q)
-
-    many = help.score_difference(
-        changed(run, tmp_path / "q", "arm_differences", lambda table: harm(table, 0.9)), ONCE
-    )
+    harm = {"value": -0.1, "low": -0.2, "high": -0.05, "q": 0.01}
+    unsure = changed(run, tmp_path / "q", "arm_differences", {**harm, "q": 0.9})
+    many = help.score_difference(unsure, ONCE)
     assert (
         "do not clearly differ once all comparisons are counted" in many.said
         and "q = 0.900" in many.said
@@ -268,12 +264,9 @@ def test_importance_without_pretrained_weights(store):
 
 def test_iterations_that_were_not_measured_are_said(run, tmp_path):
     assert "scores once and cuts 3 times" in survival.iterations(run, ONCE).said
-
-    def sparse(table: pd.DataFrame) -> pd.DataFrame:
-        return table.assign(
-            metric=table["metric"].mask(table["iteration"] == 2), retrained=table["iteration"] != 2
-        )
-
+    table = run.table("iterations")
+    there = table["iteration"] != 2
+    sparse = {"metric": table["metric"].where(there), "retrained": there}
     some = survival.iterations(changed(run, tmp_path, "iterations", sparse), ISP)
     assert "only where a level was asked for" in some.caveat and "nan" not in some.said
 
@@ -336,15 +329,11 @@ def test_masks_are_those_of_seeds_and_say_what_was_trained(run, tmp_path):
 
 
 def test_a_score_beats_chance_only_where_q_allows(run, tmp_path):
-    none = changed(run, tmp_path, "random_ranks", lambda table: table.assign(q=0.5, value=2.0))
+    none = changed(run, tmp_path, "random_ranks", {"q": 0.5, "value": 2.0})
     said = help.random_masks(none, ONCE).said
     assert "no score clearly differs from 50 random masks" in said and "after correction" in said
-    best = changed(
-        run,
-        tmp_path,
-        "random_ranks",
-        lambda table: table.assign(q=np.where(table["method"] == "once:conductance", 0.01, 0.5)),
-    )
+    q = np.where(run.table("random_ranks")["method"] == "once:conductance", 0.01, 0.5)
+    best = changed(run, tmp_path, "random_ranks", {"q": q})
     assert "single scoring by conductance stands above 50 random masks" in (
         help.random_masks(best, ISP).said
     )
@@ -373,12 +362,10 @@ def test_thesis_tables_stand_beside_this_audit_where_the_task_is_the_same(run, s
     assert len(panel.table) == 14 + 18 + 20 and panel.table["here"].isna().all()
     assert "can be compared with this audit: synthetic remarks is none of its tasks." in panel.said
     assert "training texts a score reads 80, not 2000" in panel.caveat
-    levels = run.table("ticket_levels").assign(
-        sparsity=lambda table: table["sparsity"].replace({0.75: 0.8})
-    )
+    renamed = {0.75: 0.8, "isp:conductance": "igspf:conductance"}
+    levels = run.table("ticket_levels")[["sparsity", "method"]].replace(renamed)
     data = {**run.meta["data"], "name": "MNLI"}
-    levels["method"] = levels["method"].replace({"isp:conductance": "igspf:conductance"})
-    mine = changed(run, tmp_path, "ticket_levels", lambda _: levels, data=data)
+    mine = changed(run, tmp_path, "ticket_levels", {**levels}, data=data)
     found = published.thesis_tables(mine, ONCE)
     here = found.table[found.table["here"].notna()]
     assert here[["table", "task", "thesis"]].values.tolist() == [["6.4", "MNLI", 0.776]]
