@@ -1,4 +1,4 @@
-"""By hand: winning tickets, the place of an arm among random masks, a model that has not learned."""
+"""By hand: winning tickets, an arm among random masks, a model that has not learned."""
 
 import math
 
