@@ -119,12 +119,14 @@ def parts_of(run: Run) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
     return meta, {name: run.table(name) for name in run.meta["tables"]}
 
 
-def changed(run: Run, folder: Path, table: str, edit: Edit | None, **meta: Any) -> Run:
-    """The run with one table edited, or left out where `edit` is None, and with these values in its
-    run.json."""
+def changed(run: Run, folder: Path, table: str, edit: Edit | dict | None, **meta: Any) -> Run:
+    """The run with one table edited (a dict: with these columns), or left out where `edit` is None,
+    and with these values in its run.json."""
     kept, tables = parts_of(run)
     if edit is None:
         del tables[table]
+    elif isinstance(edit, dict):
+        tables[table] = tables[table].assign(**edit)
     else:
         tables[table] = edit(tables[table].copy())
     return Store(folder).write("changed", {**kept, **meta}, tables, run.rests_on)

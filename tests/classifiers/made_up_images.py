@@ -13,14 +13,13 @@ import pandas as pd
 from engine.classifiers.groups import Arm, GroupMeasure
 from engine.classifiers.images.request import ImagesRequest
 from engine.classifiers.tables import (
-    Repeats,
     RepeatsT,
     answers_table,
     layers_table,
     measured_arms,
     numbers_of,
 )
-from engine.core.types import FilterMask, rng
+from engine.core.types import rng
 from engine.store.runs import where
 from tests.builders import hash_of
 
@@ -82,29 +81,6 @@ def asked(world: ImageWorld) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class MadeArm(Repeats):
-    """A made-up variant; `place` says what it is, and with a number which of its models."""
-
-    name: str
-    place: tuple[Any, ...]
-    repeats: int
-
-    @property
-    def pooled(self) -> str:
-        return self.name
-
-    def shards(self) -> list[tuple[Any, ...]]:
-        return [(*self.place, number) for number in range(self.repeats)]
-
-    def number(self, shard: tuple[Any, ...]) -> int:
-        return shard[-1]
-
-    def models(self) -> Iterable[tuple[str, tuple[Any, ...]]]:
-        """The variant's id of every model, and what the model is."""
-        return ((self.id_of(shard), shard) for shard in self.shards())
-
-
 def measured_tables(
     world: ImageWorld,
     arms: list[RepeatsT],
@@ -128,12 +104,6 @@ def measured_tables(
         "layers": layers_table(layers),
     }
     return tables, measured, measure.notes
-
-
-def widths_after(mask: FilterMask) -> list[tuple[str, int, int]]:
-    """(group, filters before, filters kept) of every layer; the engine's own loads torch."""
-    gone = dict(mask.cut)
-    return [(group, width, width - len(gone.get(group, ()))) for group, width in mask.widths]
 
 
 def cost_row(

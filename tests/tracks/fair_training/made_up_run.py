@@ -9,33 +9,33 @@ statistics. Deterministic.
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 
-from engine.classifiers.tables import (
-    UNCUT,
-    differences_table,
-    over_cuts,
-    variant_row,
-    weights_table,
-)
+from engine.classifiers.tables import differences_table, weights_table
 from engine.core.types import FilterMask, rng
 from engine.store.runs import Run, Store
 from engine.tracks.fair_training.context import FairShard
 from engine.tracks.fair_training.methods import fair_method
 from engine.tracks.fair_training.request import SPARSITY, FairArm, FairRequest, arms_of
 from engine.tracks.fair_training.tables import (
+    _curves,
     _differences,
+    _layers,
     _lost,
+    _reached,
+    _variants,
     hypervolume_table,
     tradeoff_table,
 )
-from tests.builders import hash_of, options_of, shared
+from tests.builders import options_of, shared
 from tests.classifiers.made_up_images import (
     FLOPS,
     WIDTHS,
@@ -45,7 +45,6 @@ from tests.classifiers.made_up_images import (
     draw_image_world,
     made_up_meta,
     measured_tables,
-    widths_after,
 )
 
 SPARSITIES = (0.488, 0.672, 0.832)
@@ -118,22 +117,17 @@ def _computed(
     request = _request(world)
     arms = arms_of(request)
     dense = _answers(world, FairShard("", "dense"))
-    layers = {
-        arm.id_of(shard): _widths(shard)
-        for arm in arms
-        for shard in arm.shards()
-        if arm.units != "none"
-    }
+    context = MadeUp(world)
+    layers = dict(_layers(context, arms))
     tables, measured, notes = measured_tables(
         world, arms, dense, lambda shard: _answers(world, shard), layers
     )
-    curves = _curves(arms)
     tables |= {
         "results": pd.concat([tables["results"], *_lost(measured)], ignore_index=True),
-        "variants": _variants(arms),
+        "variants": _variants(context, arms),
         "arm_differences": differences_table(_differences(measured), "method", "base", "sparsity"),
-        "curves": curves,
-        "reached": _reached(arms, curves),
+        "curves": _curves(context, request, arms),
+        "reached": _reached(context, request, arms, TARGETS),
         "costs": _costs(arms),
     }
     if world.options["tradeoff"]:
@@ -171,166 +165,96 @@ def _answers(world: ImageWorld, shard: FairShard) -> np.ndarray:
     return np.stack([1 - one, one], axis=1)
 
 
-def _mask(method: str, sparsity: float, seed: int) -> FilterMask:
-    draw = rng("synthetic fair filters", method, seed)
+class MadeUp:
+    """What the engine asks of finished trainings, made up."""
+
+    settings = SimpleNamespace(equal="filters")
+    graph = SimpleNamespace(
+        flops=lambda: FLOPS, mask=lambda keep: FilterMask.from_keep(WIDTHS, keep)
+    )
+
+    def __init__(self, world: ImageWorld) -> None:
+        self.world, size = world, 3
+        layers = []
+        for name, width in WIDTHS:
+            layers.append((name, torch.nn.Conv2d(size, width, 3)))
+            size = width
+        model = SimpleNamespace(named_modules=lambda: layers)
+        self.start = SimpleNamespace(model=model, n_parameters=270_000)
+        self.without_weights = cache(self._trained)
+
+    def _trained(self, shard: FairShard) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and what else is known of one training."""
+        units, whole = UNITS[shard.method], self.start.n_parameters
+        keep = _keep(units, shard)
+        cut = float(1 - keep.mean()) if len(keep) else 0.0
+        curve = _curve(shard, cut)
+        ends = curve.iloc[-1].rename({"step": "iterations"})
+        filters = cut if units == "filters" else 0.0
+        gone = self.graph.mask(keep).to_dict() if filters else {}
+        return {
+            "keep": keep,
+            "probabilities": _answers(self.world, shard),
+            **curve.add_prefix("curve/"),
+        }, {
+            "history": [[group, True, of_group] for group, of_group in gone.items()],
+            "max_logit_difference": 0.0,
+            "flops": FLOPS * (1 - 0.9 * filters),
+            "parameters": whole * (1 - filters) ** 1.6,
+            "n_zero": 0.97 * (cut - filters) * whole,
+            "spent": ends[["iterations", "mask_updates", "examples", "seconds"]].to_dict(),
+        }
+
+
+def _keep(units: str, shard: FairShard) -> np.ndarray:
+    """What stays: of each layer of filters about its share, of weights as many as asked."""
+    draw = rng("synthetic fair filters", shard.method, shard.seed)
+    if units == "none":
+        return np.zeros(0, dtype=bool)
+    if units == "weights":
+        return draw.permutation(sum(WEIGHTS)) >= round(shard.sparsity * sum(WEIGHTS))
     keep = []
     for place, (_, width) in enumerate(WIDTHS):
-        share = min(0.97, sparsity * (0.8 + 0.08 * place))
+        share = min(0.97, shard.sparsity * (0.8 + 0.08 * place))
         gone = np.argsort(draw.random(width))[: min(width - 1, round(share * width))]
         keep.append(~np.isin(np.arange(width), gone))
-    return FilterMask.from_keep(WIDTHS, np.concatenate(keep))
+    return np.concatenate(keep)
 
 
-def _variants(arms: list[FairArm]) -> pd.DataFrame:
-    usual = {
-        **UNCUT,
-        "units": "none",
-        "strength": 0.0,
-        "parameters_cut": 0.0,
-        "speedup": 1.0,
-        "flops": FLOPS,
-    }
-    rows = [variant_row("dense", "dense", {"base": "", "role": "dense"}, **usual)]
-    for arm in arms:
-        method, sparsity, role = arm.method, arm.sparsity, arm.role
-        first = {"base": method, "role": role}
-        same = {**usual, "sparsity": sparsity, "units": arm.units, "strength": arm.strength}
-        seeds = []
-        for shard in arm.shards():
-            own = {**same, **_cut(shard), "seed": shard.seed, "pooled": arm.pooled}
-            seeds.append(variant_row(arm.id_of(shard), method, first, **own, chosen=False))
-        more = over_cuts(seeds, "realised", "parameters_cut", "speedup", "flops")
-        more |= {"chosen": role == "sparsity"}
-        rows += [variant_row(arm.pooled, method, first, **{**same, **more}), *seeds]
-    return pd.DataFrame(rows)
-
-
-def _cut(shard: FairShard) -> dict[str, Any]:
-    """What one seed's model lacks."""
-    method, sparsity, seed = shard.method, shard.sparsity, shard.seed
-    if UNITS[method] == "none":
-        return {}
-    if UNITS[method] == "weights":
-        gone = round(sparsity * sum(WEIGHTS))
-        return {
-            "realised": gone / sum(WEIGHTS),
-            "n_cut": gone,
-            "parameters_cut": 0.97 * gone / sum(WEIGHTS),
-            "cut": "",
-            "history": "",
-            "mask_digest": hash_of("weights", method, sparsity, seed),
-        }
-    mask = _mask(method, sparsity, seed)
-    speedup = 1 / (1 - 0.9 * mask.sparsity)
-    return {
-        "realised": mask.sparsity,
-        "n_cut": mask.n_cut,
-        "parameters_cut": 1 - (1 - mask.sparsity) ** 1.6,
-        "speedup": speedup,
-        "flops": FLOPS / speedup,
-        "cut": json.dumps(mask.to_dict()),
-        "history": json.dumps([[group, True, gone] for group, gone in mask.to_dict().items()]),
-        "mask_digest": mask.digest,
-    }
-
-
-def _curves(arms: list[FairArm]) -> pd.DataFrame:
+def _curve(shard: FairShard, cut: float) -> pd.DataFrame:
     steps = np.arange(10, ITERATIONS + 1, 10)
-    phases = {
-        "bifp-str": ("both",),
-        "bifp-uns": ("both",),
-        "pf": ("fair",),
-        "fp": ("fair", "plain"),
+    method, strength = shard.method, shard.strength
+    names = {"pf": ("fair",), "fp": ("fair", "plain")}.get(method, ("plain",))
+    names = ("both",) if method in ("bifp-str", "bifp-uns") else names
+    costs, harms = PAYS[method]
+    draw, n = rng("synthetic fair curve", *shard.own), len(steps)
+    seen, is_bifp = steps % EVERY == 0, method.startswith("bifp")
+    gap = 0.05 + harms * 0.08 + 0.14 * np.exp(-steps / (60 if is_bifp else 160))
+    gap += 0.008 * draw.normal(size=n)
+    accuracy = 0.86 - 0.05 * costs - 0.3 * np.exp(-steps / 90) + 0.008 * draw.normal(size=n)
+    looks = {
+        "accuracy": accuracy,
+        "gap": np.maximum(gap, 0),
+        "degradation": np.maximum(0.9 * gap, 0),
+        "val_loss": 0.4 + 0.4 * np.exp(-steps / 100),
     }
-    parts = []
-    for arm in arms:
-        method, sparsity, strength = arm.method, arm.sparsity, arm.strength
-        costs, harms = PAYS[method]
-        for shard in arm.shards():
-            draw = rng("synthetic fair curve", method, sparsity, strength, arm.role, shard.seed)
-            names = phases.get(method, ("plain",))
-            phase = [
-                names[min(len(names) - 1, step * len(names) // (ITERATIONS + 1))] for step in steps
-            ]
-            seen = steps % EVERY == 0
-            slow = 60 if method.startswith("bifp") else 160
-            gap = (
-                0.05
-                + harms * 0.08
-                + 0.14 * np.exp(-steps / slow)
-                + 0.008 * draw.normal(size=len(steps))
-            )
-            accuracy = (
-                0.86
-                - 0.05 * costs
-                - 0.3 * np.exp(-steps / 90)
-                + 0.008 * draw.normal(size=len(steps))
-            )
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "variant": arm.id_of(shard),
-                        "phase": phase,
-                        "step": steps,
-                        "loss": (
-                            0.35 + 0.5 * np.exp(-steps / 80) + 0.02 * draw.normal(size=len(steps))
-                        ),
-                        "penalty": 0.6 * np.maximum(gap, 0) * (strength > 0),
-                        "surrogate_gap": np.maximum(
-                            0.0, 0.8 * gap + 0.02 * draw.normal(size=len(steps))
-                        ),
-                        "mask_updates": steps if method.startswith("bifp") else 0,
-                        "examples": 64 * steps,
-                        "seconds": 0.05 * steps * (2 if method.startswith("bifp") else 1),
-                        "accuracy": np.where(seen, accuracy, np.nan),
-                        "gap": np.where(seen, np.maximum(gap, 0), np.nan),
-                        "degradation": np.where(seen, np.maximum(0.9 * gap, 0), np.nan),
-                        "val_loss": np.where(seen, 0.4 + 0.4 * np.exp(-steps / 100), np.nan),
-                        "cut": sparsity,
-                    }
-                )
-            )
-    return pd.concat(parts, ignore_index=True)
+    return pd.DataFrame(
+        {
+            "phase": [names[step * len(names) // (ITERATIONS + 1)] for step in steps],
+            "step": steps,
+            "loss": 0.35 + 0.5 * np.exp(-steps / 80) + 0.02 * draw.normal(size=n),
+            "penalty": 0.6 * np.maximum(gap, 0) * (strength > 0),
+            "surrogate_gap": np.maximum(0.0, 0.8 * gap + 0.02 * draw.normal(size=n)),
+            "mask_updates": steps if is_bifp else 0,
+            "examples": 64 * steps,
+            "seconds": 0.05 * steps * (2 if is_bifp else 1),
+            **{name: np.where(seen, values, np.nan) for name, values in looks.items()},
+            "cut": cut,
+        }
+    )
 
 
 TARGETS = {"gap": 0.132, "accuracy": 0.80}
-
-
-def _reached(arms: list[FairArm], curves: pd.DataFrame) -> pd.DataFrame:
-    looks = curves.dropna(subset=["gap"])
-    spent = {
-        "iterations": "step",
-        "mask_updates": "mask_updates",
-        "examples": "examples",
-        "seconds": "seconds",
-    }
-    rows = []
-    for arm in arms:
-        for shard in arm.shards():
-            name = arm.id_of(shard)
-            mine = looks[looks["variant"] == name]
-            met = mine[(mine["gap"] <= TARGETS["gap"]) & (mine["accuracy"] >= TARGETS["accuracy"])]
-            last = mine.iloc[-1]
-            rows.append(
-                {
-                    "variant": name,
-                    "method": arm.method,
-                    "sparsity": arm.sparsity,
-                    "strength": arm.strength,
-                    "seed": shard.seed,
-                    "gap_target": TARGETS["gap"],
-                    "accuracy_target": TARGETS["accuracy"],
-                    "reached": len(met) > 0,
-                    "notion": "accuracy",
-                    "held": bool(len(met) and met.index[-1] == last.name),
-                }
-                | {
-                    key: float(met[column].iloc[0]) if len(met) else np.nan
-                    for key, column in spent.items()
-                }
-                | {f"total_{key}": float(last[column]) for key, column in spent.items()}
-            )
-    return pd.DataFrame(rows)
 
 
 def _surface() -> dict[str, pd.DataFrame]:
@@ -379,16 +303,6 @@ def _surface() -> dict[str, pd.DataFrame]:
         "surface_points": points,
         "path": pd.concat(parts, ignore_index=True),
     }
-
-
-def _widths(shard: FairShard) -> list[tuple[str, int, int]]:
-    """(group, filters or weights, how many stay) of every layer."""
-    if UNITS[shard.method] == "filters":
-        return list(widths_after(_mask(shard.method, shard.sparsity, shard.seed)))
-    return [
-        (group, weights, round(weights * (1 - shard.sparsity) * (1.2 - 0.08 * place)))
-        for place, ((group, _), weights) in enumerate(zip(WIDTHS, WEIGHTS, strict=True))
-    ]
 
 
 def _costs(arms: list[FairArm]) -> pd.DataFrame:

@@ -52,7 +52,7 @@ def test_all_that_is_not_the_papers_is_told(run, tmp_path):
         assert f"; {words} " in told
     assert "not stated there" in told and "gap trained against accuracy, not degradation" in told
     assert told.endswith("two stages begin with FPGM or SNIP, not with Lottery too")
-    wide = changed(run, tmp_path, "hypervolume", lambda table: table.assign(difference_high=0.0))
+    wide = changed(run, tmp_path, "hypervolume", {"difference_high": 0.0})
     areas = FOUND["bifp-fig5"].table([wide], QUICK).query("says == 'falls'")
     assert areas["agrees"].tolist() == ["cannot be told"] * 2, "their intervals reach 0"
 

@@ -20,10 +20,6 @@ from engine.store.runs import Run
 from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.methods import fair_methods
 from engine.tracks.fair_training.panels import curve, differences, effort, training_curves
-from engine.tracks.fair_training.panels import curve as fair_lookup
-from engine.tracks.fair_training.panels import curve as saved
-from engine.tracks.fair_training.panels import differences as tradeoff
-from engine.tracks.fair_training.panels import training_curves as surface
 from tests.builders import changed
 from tests.tracks.fair_training.made_up_run import make_run
 
@@ -49,13 +45,13 @@ def test_models_without_a_cut_can_be_chosen_and_are_not_the_starting_model(run):
     assert lookup.variant_of(run, TUNED)["variant"] == "dense-fair-0%"
     assert lookup.variant_of(run, DENSE)["variant"] == "dense"
     assert verdict(run, TUNED).sentence.startswith("Training on without a cut (tuned dense with λ)")
-    assert saved.saved(run, TUNED).said == "Nothing is cut here, so nothing is saved."
+    assert curve.saved(run, TUNED).said == "Nothing is cut here, so nothing is saved."
     assert "with nothing cut" in curve.fair_curve(run, TUNED).said
 
 
 def test_weights_get_nothing_faster_and_it_is_said(run):
     assert own.NOT_FASTER in verdict(run, UNS).more
-    assert own.NOT_FASTER in saved.saved(run, UNS).said and "65.2 %" in saved.saved(run, UNS).said
+    assert own.NOT_FASTER in curve.saved(run, UNS).said and "65.2 %" in curve.saved(run, UNS).said
     assert own.NOT_FASTER not in verdict(run, STR).more
     assert (
         "of 18,072 weights" in verdict(run, UNS).sentence
@@ -67,7 +63,7 @@ def test_weights_get_nothing_faster_and_it_is_said(run):
 def test_the_curve_shows_a_family(run):
     names = {
         family: set(curve.fair_curve(run, STR, family=family).table["method"])
-        for family in fair_lookup.families(run)
+        for family in curve.families(run)
     }
     assert "BiFP-str without m" in names["bifp"] and "SNIP" not in names["bifp"]
     assert "SNIP" in names["pruning"] and "P&F" not in names["pruning"] and "P&F" in names["stages"]
@@ -85,10 +81,8 @@ def test_another_axis_is_said_not_to_be_trained_for(run):
 
 
 def test_bifp_against_the_others_claims_what_q_allows(run, tmp_path):
-    def never(rows: pd.DataFrame) -> pd.DataFrame:
-        return rows.assign(q=0.4)
-
-    unclaimed = differences.bifp_against(changed(run, tmp_path, "arm_differences", never), STR)
+    never = changed(run, tmp_path, "arm_differences", {"q": 0.4})
+    unclaimed = differences.bifp_against(never, STR)
     said_of = unclaimed.said.casefold()
     assert "clearly smaller" not in said_of and "not clearly different" in said_of
     traces = [trace for part in unclaimed.parts for trace in part.data]
@@ -110,7 +104,7 @@ def test_equal_accuracy_is_told_from_bought_fairness(run, tmp_path):
 
 
 def test_the_trade_off_by_degradation_shows_no_areas(run):
-    other = tradeoff.tradeoff(run, Choice("bifp-str", "gender", 0.672, None, "degradation"))
+    other = differences.tradeoff(run, Choice("bifp-str", "gender", 0.672, None, "degradation"))
     assert "degradation gap" in other.said and len(other.parts) == 1, (
         "areas are of the accuracy gap"
     )
@@ -119,13 +113,10 @@ def test_the_trade_off_by_degradation_shows_no_areas(run):
 def test_a_paired_comparison_of_areas_decides_alone(run, tmp_path):
     """Intervals that overlap do not say "either may be larger" where the paired difference is
     clear."""
-
-    def paired(rows: pd.DataFrame) -> pd.DataFrame:
-        base = np.where(rows["method"] == "bifp-str", "", "bifp-str")
-        ends = {"difference": -0.3, "difference_low": -0.4, "difference_high": -0.2}
-        return rows.assign(base=base, low=0.0, high=1.0, **ends)
-
-    said = tradeoff.tradeoff(changed(run, tmp_path, "hypervolume", paired), STR).said
+    base = np.where(run.table("hypervolume")["method"] == "bifp-str", "", "bifp-str")
+    ends = {"difference": -0.3, "difference_low": -0.4, "difference_high": -0.2}
+    paired = {"base": base, "low": 0.0, "high": 1.0, **ends}
+    said = differences.tradeoff(changed(run, tmp_path, "hypervolume", paired), STR).said
     assert "is smaller than that of BiFP-str: −0.300" in said and "either may be" not in said
 
 
@@ -138,26 +129,17 @@ def test_training_cost_says_who_never_got_there(run, tmp_path):
     )
     assert seconds.said != panel.said and "seconds" in seconds.said
     assert not seconds.table["λ"].isin([0.25, 4.0]).any(), "points of the sweep stay out"
-
-    def quick(rows: pd.DataFrame) -> pd.DataFrame:
-        return rows.assign(
-            reached=True, iterations=np.where(rows["method"] == "bifp-str", 40.0, 400.0)
-        )
-
+    steps = np.where(run.table("reached")["method"] == "bifp-str", 40.0, 400.0)
+    quick = {"reached": True, "iterations": steps}
     saved = effort.effort(changed(run, tmp_path, "reached", quick), STR).said
     assert "In every training BiFP-str needs less than F&P, on average 90 % less." in saved
-
-    def never(rows: pd.DataFrame) -> pd.DataFrame:
-        return rows.assign(reached=False, iterations=math.nan)
-
+    never = {"reached": False, "iterations": math.nan}
     none = effort.effort(changed(run, tmp_path, "reached", never), STR).said
     assert "no method got there" in none and "With nothing cut it was not reached either" in none
 
 
 def test_seeds_of_any_number_stay_within_their_row(run, tmp_path):
-    def far(rows: pd.DataFrame) -> pd.DataFrame:
-        return rows.assign(seed=rows["seed"] * 40)
-
+    far = {"seed": run.table("reached")["seed"] * 40}
     figure = effort.effort(changed(run, tmp_path, "reached", far), STR).figure
     dots = [trace.y for trace in figure.data if trace.type == "scatter"]
     places = [float(y) for ys in dots for y in ys if y is not None]
@@ -167,20 +149,20 @@ def test_seeds_of_any_number_stay_within_their_row(run, tmp_path):
 def test_what_was_not_trained_or_asked_for_is_not_drawn(run, tmp_path):
     assert training_curves.training(run, DENSE).whole() is None
     for table, make, said in (
-        ("tradeoff", tradeoff.tradeoff, "no sweep over λ"),
-        ("surface", surface.surface, "New audit"),
-        ("path", surface.path, "New audit"),
+        ("tradeoff", differences.tradeoff, "no sweep over λ"),
+        ("surface", training_curves.surface, "New audit"),
+        ("path", training_curves.path, "New audit"),
     ):
         none = make(changed(run, tmp_path / table, table, None), STR)
         assert none.whole() is None and said in none.said
-    shown = surface.surface(run, STR, show="gap").figure.data[0]
+    shown = training_curves.surface(run, STR, show="gap").figure.data[0]
     assert shown.colorbar.title.text == "accuracy gap"
 
 
 def test_a_ridge_is_what_rises_above_the_straight_line():
     rows = pd.DataFrame({"t": [0.0, 0.5, 1.0], "loss": [1.0, 1.75, 2.0]})
-    assert surface.barrier(rows) == pytest.approx(0.25)
-    assert surface.barrier(rows.assign(loss=[3, 1, 2])) == 0.0
+    assert training_curves.barrier(rows) == pytest.approx(0.25)
+    assert training_curves.barrier(rows.assign(loss=[3, 1, 2])) == 0.0
 
 
 def test_the_sweep_is_a_point_of_the_pareto_chart_on_demand_only(run):

@@ -131,38 +131,31 @@ def test_what_the_rarely_kept_state_repeats_is_the_same(monkeypatch):
     assert same_numbers(whole[0], trained("bifp-uns", keep=keeps)[0])
 
 
-@pytest.mark.parametrize("name", ["fpgm", "bifp-str"])
-def test_a_loss_that_is_no_number_names_phase_and_step_and_keeps_what_was_kept(name, save_always):
+@pytest.mark.parametrize(
+    ("name", "at", "where"),
+    [
+        ("fpgm", 2, "step 3 of phase 'plain'"),
+        ("bifp-str", 2, "step 3 of phase 'both'"),
+        ("fp", ITERATIONS // 2, "step 1 of phase 'plain'"),
+    ],
+)
+def test_a_loss_that_is_no_number_names_phase_and_step_and_keeps_what_was_kept(
+    name, at, where, save_always
+):
+    """Of F&P the earlier phase, which is finished."""
     keeps, job = Keeps(), None
 
     def poison(done: int, total: int) -> None:
-        if done == 2:
+        if done == at:
             job.targets.weights[:] = float("nan")
 
     job = fair_job(name, keep=keeps, step=poison)
-    phase = "plain" if name == "fpgm" else "both"
-    with pytest.raises(
-        PruneAuditError, match=rf"The loss became nan at step 3 of phase '{phase}'.*still there"
-    ):
+    with pytest.raises(PruneAuditError, match=f"The loss became nan at {where}.*still there"):
         list(fair_method(name).train(job))
-    state = keeps.phases[phase].state
-    assert state["step"] == 2 and not state["done"] and len(state["rows"]) == 2
-    assert all(bool(value.isfinite().all()) for value in state["model"].values())
+    state = keeps.phases[keeps.held[0]].state
+    assert state["step"] == len(state["rows"]) == at and state["done"] == (name == "fp")
+    assert len(keeps.held) == 1 and all(one.isfinite().all() for one in state["model"].values())
     assert same_numbers(trained(name)[0], trained(name, keep=keeps)[0])  # and goes on from there
-
-
-def test_a_loss_that_is_no_number_in_a_later_phase_leaves_the_earlier_one(save_always):
-    keeps, job = Keeps(), None
-
-    def poison(done: int, total: int) -> None:
-        if done == total:
-            job.targets.weights[:] = float("nan")
-
-    job = fair_job("fp", keep=keeps, step=poison)
-    with pytest.raises(PruneAuditError, match="step 1 of phase 'plain'"):
-        list(fair_method("fp").train(job))
-    assert keeps.held == ["fair"] and keeps.phases["fair"].state["done"]
-    assert same_numbers(trained("fp")[0], trained("fp", keep=keeps)[0])
 
 
 def test_a_loss_that_is_no_number_in_the_mask_update_names_its_step():

@@ -9,43 +9,49 @@ Deterministic.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from engine.classifiers.groups import Arm, arm_difference
+from engine.classifiers.images.context import ImageShard
 from engine.classifiers.tables import differences_table, weights_table
-from engine.core.types import rng
+from engine.core.types import FilterMask, rng
 from engine.store.runs import Run, Store
-from engine.tracks.image_classifiers.request import ImageRequest
+from engine.tracks.image_classifiers.measurements.trial import chosen_shard
+from engine.tracks.image_classifiers.request import Arm, ImageRequest, arms_of
+from engine.tracks.image_classifiers.run import (
+    _curves,
+    _differences,
+    _masks,
+    _scores,
+    _variants,
+)
 from tests.builders import options_of, shared
 from tests.classifiers.made_up_images import (
+    FLOPS,
     WIDTHS,
     ImageWorld,
-    MadeArm,
     asked,
     cost_row,
     draw_image_world,
     made_up_meta,
     measured_tables,
-    widths_after,
 )
 from tests.tracks.image_classifiers.made_up_world import (
     ARMS,
     SPEEDUPS,
     SWITCHES,
     answers,
-    dense_answers,
     pick,
     picture,
-    variant_rows,
 )
 
-DIFFERENCES = ("auc", "accuracy", "auc_gap", "accuracy_gap")
+SIZES = [width for _, width in WIDTHS]
 FEW = {"images": 120, "trials": 2, "speedups": (2.0, 8.0), "switches": False, "loss_share": False}
 """Options of a small run."""
 
@@ -70,65 +76,86 @@ def make_run(folder: Path | str, run_id: str = "image-run", **options: Any) -> R
         speedups=SPEEDUPS,
         stream=0,
     )
-    world, arms, notes, tables = _computed(computed)
-    return Store(folder).write(
-        run_id, _meta(replace(world, options=every), arms, tables["groups"], notes), tables
-    )
+    world, notes, tables = _computed(computed)
+    meta = _meta(replace(world, options=every), tables["groups"], notes)
+    return Store(folder).write(run_id, meta, tables)
 
 
 @shared
 def _computed(
     options: tuple[tuple[str, Any], ...],
-) -> tuple[ImageWorld, tuple[str, ...], Any, dict[str, pd.DataFrame]]:
-    """World, names of arms, notes and tables of the run with these options."""
+) -> tuple[ImageWorld, Any, dict[str, pd.DataFrame]]:
+    """World, notes and tables of the run with these options."""
     world = draw_image_world(dict(options))
-    speedups = world.options["speedups"]
-    of_arm = {arm: tuple(speedups) for arm in ARMS}
-    if world.options["switches"]:
-        of_arm |= {arm: tuple(speedups)[-2:] for arm in SWITCHES}
-    arms = [
-        MadeArm(f"{arm}-{speedup:g}x", (arm, speedup), world.options["trials"])
-        for arm in of_arm
-        for speedup in of_arm[arm]
-    ]
-    layers = {name: widths_after(pick(*model)[0]) for arm in arms for name, model in arm.models()}
+    speedups, request = world.options["speedups"], _request(world)
+    arms = [arm for arm in arms_of(request) if arm.name in ARMS or arm.speedup in speedups[-2:]]
+    context = MadeUp(world)
     tables, measured, notes = measured_tables(
-        world, arms, dense_answers(world), lambda model: answers(world, *model), layers
+        world, arms, context.dense, context.answers, _masks(context, arms)
     )
     tables |= {
-        "variants": variant_rows(arms),
+        "variants": _variants(context, arms),
         "arm_differences": differences_table(
             _differences(measured), "base", "loss", "speedup", rates=False
         ),
-        "thumbs": _thumbs(world, arms),
-        "scores": _scores(arms),
+        "thumbs": _thumbs(context, arms),
+        "scores": _scores(context, arms),
         "costs": _costs(arms),
-        "curves": _curves(arms),
+        "curves": _curves(context, request, arms),
         "weights": weights_table(
             (arm.id_of(arm.shards()[0]), {"conv1.weight": np.float32([1, 2])}) for arm in arms
         ),
     }
     if world.options["loss_share"]:
         tables["loss_share"] = _loss_share(world)
-    return world, tuple(of_arm), notes, tables
+    return world, notes, tables
 
 
-def _differences(measured: dict[MadeArm, Arm]) -> Iterator[pd.DataFrame]:
-    """Every arm minus the plain arm of its method."""
-    by_place = {arm.place: mine for arm, mine in measured.items()}
-    for (name, speedup), mine in by_place.items():
-        base, _, loss = name.partition("+")
-        if loss:
-            table = arm_difference(mine, by_place[base, speedup])
-            yield table[table["metric"].isin(DIFFERENCES)].assign(
-                base=base, loss=loss, speedup=speedup, n_trials=len(mine.trials.numbers)
-            )
+class MadeUp:
+    """What the engine asks of finished trials, made up."""
+
+    graph = SimpleNamespace(
+        flops=lambda: FLOPS,
+        mask=lambda keep: FilterMask.from_keep(WIDTHS, keep),
+        total=sum(SIZES),
+        group_of=np.repeat(np.arange(len(SIZES)), SIZES),
+        groups=[
+            SimpleNamespace(root=name, start=sum(SIZES[:place]))
+            for place, (name, _) in enumerate(WIDTHS)
+        ],
+    )
+
+    def __init__(self, world: ImageWorld) -> None:
+        self.world = world
+        self.answers = cache(partial(answers, world))
+        self.dense = self.answers(ImageShard(""))
+
+    def without_weights(self, shard: ImageShard) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and what else is known of one trial, or of its choice of filters."""
+        keep, scores = pick(chosen_shard(shard))
+        gain = 1 + 0.03 * rng("synthetic speedup", *shard.own).normal()
+        steps, top = np.arange(10), 0.9 if shard.kind == "chosen" else 0.6
+        noise = rng("synthetic curve", shard.kind, *shard.own).random(len(steps))
+        cut = self.graph.mask(keep).to_dict()
+        return {
+            "keep": keep,
+            "scores": scores,
+            "probabilities": self.answers(shard),
+            "curve/step": steps,
+            "curve/loss": top * np.exp(-steps / 5) + 0.02 * noise,
+        }, {
+            "flops": FLOPS / shard.speedup / gain,
+            "met": abs(1 / gain - 1) <= 1e-3,
+            "history": [[group, True, indices] for group, indices in cut.items()],
+            "max_logit_difference": 0.0,
+        }
 
 
-def _thumbs(world: ImageWorld, arms: list[MadeArm]) -> pd.DataFrame:
-    dense, changed = dense_answers(world).argmax(1), np.zeros(len(world.images), dtype=bool)
+def _thumbs(context: MadeUp, arms: list[Arm]) -> pd.DataFrame:
+    world, dense = context.world, context.dense.argmax(1)
+    changed = np.zeros(len(dense), dtype=bool)
     for arm in arms:
-        changed |= answers(world, *arm.shards()[0]).argmax(1) != dense
+        changed |= context.answers(arm.shards()[0]).argmax(1) != dense
     rows = np.flatnonzero(changed)[:200]
     return pd.DataFrame(
         {
@@ -138,53 +165,13 @@ def _thumbs(world: ImageWorld, arms: list[MadeArm]) -> pd.DataFrame:
     )
 
 
-def _scores(arms: list[MadeArm]) -> pd.DataFrame:
-    names = [group for group, width in WIDTHS for _ in range(width)]
-    layer = np.repeat(np.arange(len(WIDTHS)), [width for _, width in WIDTHS])
-    filters = np.concatenate([np.arange(width) for _, width in WIDTHS])
-    parts = []
-    for arm in arms:
-        for method, speedup, trial in arm.shards():
-            mask, values = pick(method, speedup, trial)
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "unit": np.arange(len(names)),
-                        "layer": layer,
-                        "group": names,
-                        "filter": filters,
-                        "method": method,
-                        "speedup": speedup,
-                        "seed": trial,
-                        "value": values.astype(np.float32),
-                        "kept": mask.keep(),
-                    }
-                )
-            )
-    return pd.concat(parts, ignore_index=True)
-
-
-def _costs(arms: list[MadeArm]) -> pd.DataFrame:
+def _costs(arms: list[Arm]) -> pd.DataFrame:
     rows = [cost_row("dense", 1.0, 1.0, 270_000, 0.0)]
     for arm in arms:
-        speedup = arm.place[1]
-        gain = speedup**0.55 * (1 + 0.04 * rng("synthetic cost", arm.name).normal())
-        rows.append(cost_row(arm.name, speedup, gain, int(270_000 / speedup**0.9), 3e-6))
+        speedup = arm.speedup
+        gain = speedup**0.55 * (1 + 0.04 * rng("synthetic cost", arm.pooled).normal())
+        rows.append(cost_row(arm.pooled, speedup, gain, int(270_000 / speedup**0.9), 3e-6))
     return pd.DataFrame(rows)
-
-
-def _curves(arms: list[MadeArm]) -> pd.DataFrame:
-    steps = np.arange(10)
-    parts = []
-    for arm in {arm.place[0]: arm for arm in reversed(arms)}.values():  # the first of each method
-        for name, _ in arm.models():
-            for phase, top in (("prune", 0.9), ("retrain", 0.6)):
-                noise = rng("synthetic curve", name, phase).random(len(steps))
-                loss = top * np.exp(-steps / 5) + 0.02 * noise
-                parts.append(
-                    pd.DataFrame({"variant": name, "phase": phase, "step": steps, "loss": loss})
-                )
-    return pd.concat(parts, ignore_index=True).assign(flops=np.nan)
 
 
 def _loss_share(world: ImageWorld) -> pd.DataFrame:
@@ -209,16 +196,17 @@ def _loss_share(world: ImageWorld) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
-def _meta(
-    world: ImageWorld, arms: tuple[str, ...], groups: pd.DataFrame, notes: tuple[str, ...]
-) -> dict[str, Any]:
+def _request(world: ImageWorld) -> ImageRequest:
     options = world.options
-    request = ImageRequest(
+    return ImageRequest(
         **asked(world),
-        methods=arms,
+        methods=(*ARMS, *(SWITCHES if options["switches"] else ())),
         speedups=options["speedups"],
         trials=options["trials"],
         loss_share=40 * bool(options["loss_share"]),
     )
-    model = {"units": "heads"} if options["heads"] else {}
-    return made_up_meta(world, groups, notes, request, model, {})
+
+
+def _meta(world: ImageWorld, groups: pd.DataFrame, notes: tuple[str, ...]) -> dict[str, Any]:
+    model = {"units": "heads"} if world.options["heads"] else {}
+    return made_up_meta(world, groups, notes, _request(world), model, {})

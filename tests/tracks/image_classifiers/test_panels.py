@@ -14,14 +14,13 @@ from engine.report.charts import (
     filter_layers,
     flips,
     lookup,
+    metric_curve,
     pareto,
 )
-from engine.report.charts import metric_curve as classifier_along
 from engine.report.charts.panel import Choice
 from engine.report.verdict import verdict
 from engine.store.runs import Run, Store, where
-from engine.tracks.image_classifiers.panels import pw
-from engine.tracks.image_classifiers.panels import speedup as filters_speedup
+from engine.tracks.image_classifiers.panels import pw, speedup
 from tests.builders import changed, parts_of
 from tests.tracks.image_classifiers.made_up_run import make_run
 
@@ -44,9 +43,7 @@ def run(store) -> Run:
 
 
 def test_a_cut_that_helps_is_reported_so(run, tmp_path):
-    def lift(groups: pd.DataFrame) -> pd.DataFrame:
-        return groups.assign(delta=0.1, delta_low=0.05, delta_high=0.15)
-
+    lift = {"delta": 0.1, "delta_low": 0.05, "delta_high": 0.15}
     better = changed(run, tmp_path, "groups", lift)
     assert "worse off" not in verdict(better, PLAIN).whole
     assert "gain AUC" in by_group.paid_by_group(better, PLAIN).said
@@ -71,12 +68,12 @@ def test_degenerate_trials_are_warned_of_and_starred(run):
     )
     stars = [
         trace
-        for part in filters_speedup.groups_along_speedup(run, PLAIN).parts
+        for part in speedup.groups_along_speedup(run, PLAIN).parts
         for trace in part.data
         if str(trace.marker.symbol).startswith("('star") or "star" in str(trace.marker.symbol)
     ]
     assert len(stars) == 1 and "1 of 3 trials predicts one class" in stars[0].text[0]
-    for panel in (classifier_along.gap_along(run, PLAIN), pareto.pareto(run, taylor)):
+    for panel in (metric_curve.gap_along(run, PLAIN), pareto.pareto(run, taylor)):
         first = panel.parts[0] if panel.parts else panel.figure
         assert [trace.name for trace in first.data].count("degenerate trials") == 1
 
@@ -86,12 +83,12 @@ def test_a_subgroup_without_two_classes_or_with_few_images_gets_no_verdict(run):
     answer = by_group.paid_by_group(run, skin).said
     assert "“dark”: images of one class only, so no verdict" in answer
     assert "“unrecorded”: too few images for a verdict" in answer
-    speedup = filters_speedup.groups_along_speedup(run, skin)
+    panel = speedup.groups_along_speedup(run, skin)
     assert (
-        "Left out: “unrecorded” (too few images)" in speedup.caveat
-        and "“dark” (one class only)" in speedup.caveat
+        "Left out: “unrecorded” (too few images)" in panel.caveat
+        and "“dark” (one class only)" in panel.caveat
     )
-    assert set(speedup.table["subgroup"]) == {"light", "medium"}
+    assert set(panel.table["subgroup"]) == {"light", "medium"}
     assert "dark" not in verdict(run, skin).sentence
 
 
@@ -108,7 +105,7 @@ def test_the_dense_model_is_told_without_changes(run):
     assert verdict(run, dense).sentence.startswith("Nothing is cut here")
     assert filter_layers.layer_survival(run, dense).figure is None
     assert flips.flips(run, dense).figure is None
-    assert "Nothing is cut here" in filters_speedup.speed(run, dense).said
+    assert "Nothing is cut here" in speedup.speed(run, dense).said
     at_one = Choice("autobot", "gender", 1.0, None, "auc")
     assert lookup.variant_of(run, at_one)["variant"] == "dense"
     assert all(panel.said for _, panel in contents.all_panels(run, at_one))
@@ -131,10 +128,8 @@ def test_whether_pw_helps_is_read_from_the_interval(store, run, tmp_path):
         "the data do not tell whether the PW loss helps it here" in same.said
         and "includes zero" in same.said
     )
-
-    def harm(table: pd.DataFrame) -> pd.DataFrame:
-        return table.assign(value=-table["value"].abs() - 0.1, low=-0.5, high=-0.05)
-
+    value = -run.table("arm_differences")["value"].abs() - 0.1
+    harm = {"value": value, "low": -0.5, "high": -0.05}
     harmed = pw.pw_difference(changed(run, tmp_path, "arm_differences", harm), PLAIN)
     assert "the PW loss harms it here" in harmed.said and "helps it here" not in harmed.said
     gone = pw.pw_difference(changed(run, tmp_path, "arm_differences", None), PLAIN)
@@ -236,20 +231,20 @@ def test_levelling_down_with_higher_better(run, tmp_path):
     assert by_group.levelling_down(run, PLAIN).said.startswith("Both ends got worse")
 
 
-def timed(run: Run, folder, *speedup: float) -> str:
+def timed(run: Run, folder, *gain: float) -> str:
     """The answer about costs where the chosen variant was so much faster, low and high, at 11.7 ms
     against 11.8 ms."""
     name, ends = lookup.variant_of(run, PLAIN)["variant"], ["speedup_low", "speedup_high"]
 
     def edit(costs: pd.DataFrame) -> pd.DataFrame:
         columns = ["latency_ms", "dense_latency_ms", "speedup", *ends]
-        costs.loc[costs["variant"] == name, columns] = [11.7, 11.8, *speedup]
+        costs.loc[costs["variant"] == name, columns] = [11.7, 11.8, *gain]
         costs.loc[costs["variant"] == "dense", ends] = [0.99, 1.01]
         return costs
 
     panel = cost.cost(changed(run, folder, "costs", edit), PLAIN)
     bar = panel.figure.data[0]
-    assert bar.x[list(bar.y).index("time")] == pytest.approx(100 / speedup[0])
+    assert bar.x[list(bar.y).index("time")] == pytest.approx(100 / gain[0])
     return panel.said
 
 

@@ -115,11 +115,11 @@ def test_heads_that_are_not_there_are_refused_in_words_and_the_page_serves(run):
 def test_where_heads_are_not_ranked_nothing_is_predicted_and_a_set_can_still_be_measured(
     tmp_path, monkeypatch
 ):
-    def unranked(scores):
-        return scores.assign(value=scores["value"].mask(scores["score"] == "z_bias"))
-
     use_store(tmp_path, monkeypatch)
-    run = changed(make_run(tmp_path), tmp_path, "scores", unranked)
+    ranked = make_run(tmp_path)
+    scores = ranked.table("scores")
+    value = scores["value"].mask(scores["score"] == "z_bias")
+    run = changed(ranked, tmp_path, "scores", {"value": value})
     at = opened("bench", run.id, off="0.1")
     assert_calm(at)
     assert "No prediction here" in html_of(at) and PREDICTED not in html_of(at)

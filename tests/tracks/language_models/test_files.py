@@ -38,9 +38,7 @@ def page(run) -> str:
 def test_texts_are_hidden_in_a_report_unless_asked_for(run, tmp_path, show, no_charts):
     """What else a hostile text may do is tested in tests/report/test_hostile.py."""
 
-    def edit(texts):
-        return texts.assign(text=[HOSTILE[index % 2] for index in range(len(texts))])
-
+    edit = {"text": [HOSTILE[index % 2] for index in range(len(run.table("texts")))]}
     page, tags = report_html(changed(run, tmp_path, "texts", edit), show_offensive=show), Tags()
     tags.feed(page)
     links = [attrs["href"] for tag, attrs in tags.found if tag == "a"]
@@ -155,7 +153,7 @@ def test_checkpoint_is_cut_zeroed_and_agrees(audited, tmp_path):
     with pytest.raises(RequestError, match="not empty"):
         bundle.export_run(run, tmp_path / "out", ["checkpoint"], variant=name)
     model = {**run.meta["model"], "weight_hash": "0" * 64}
-    moved = changed(run, tmp_path / "store", "costs", lambda costs: costs, model=model)
+    moved = changed(run, tmp_path / "store", "costs", {}, model=model)
     with pytest.raises(RequestError, match="weights"):
         bundle.export_run(moved, tmp_path / "no", ["checkpoint"], variant=name)
     assert not (tmp_path / "no").exists()

@@ -58,10 +58,8 @@ def run(store) -> Run:
 
 
 def test_a_method_that_raises_bias_is_reported_so(run, tmp_path):
-    def worsen(results: pd.DataFrame) -> pd.DataFrame:
-        return results.assign(delta=0.3, delta_low=0.2, delta_high=0.4, delta_p=0.001)
-
-    worse = changed(run, tmp_path, "results", worsen)
+    rise = {"delta": 0.3, "delta_low": 0.2, "delta_high": 0.4, "delta_p": 0.001}
+    worse = changed(run, tmp_path, "results", rise)
     assert "raises the bias" in verdict(worse, CHOICE).sentence
     assert "FASP raises bias" in cuts.bias_along_sparsity(worse, CHOICE).said
 
@@ -93,14 +91,8 @@ def test_a_cut_by_a_ranking_that_chance_gives_says_so_by_name_and_in_its_mask(st
 def with_group_band(run: Run, folder, times: float) -> Run:
     """The run with a group band that is `times` as wide as its words band."""
 
-    def widen(results: pd.DataFrame) -> pd.DataFrame:
-        bands = {
-            f"group_null_{end}": results[f"null_{end}"] * times
-            for end in ("mean", "low", "high", "p")
-        }
-        return results.assign(**bands, group_note="")
-
-    return changed(run, folder, "results", widen)
+    bands = run.table("results").filter(regex="^null_").add_prefix("group_") * times
+    return changed(run, folder, "results", {**bands, "group_note": ""})
 
 
 def test_a_sentence_about_a_group_needs_the_group_band(run, tmp_path):
@@ -124,12 +116,8 @@ def test_charts_draw_both_bands_with_a_legend(run, tmp_path):
 
 
 def test_beside_none_stands_what_could_have_been_found(run, tmp_path):
-    none = changed(
-        run,
-        tmp_path,
-        "scores",
-        lambda scores: scores.assign(q=scores["q"].where(scores["q"].isna(), 0.9)),
-    )
+    q = run.table("scores")["q"]
+    none = changed(run, tmp_path, "scores", {"q": q.where(q.isna(), 0.9)})
     assert "An earlier version computed this audit" in heads.head_map(none, CHOICE).said
     table = none.table("scores").assign(error=0.05, freedom=20.0)
     none.meta["scoring"] = {"power": power_of(table)}
@@ -177,12 +165,8 @@ def test_pareto_shows_losers_on_validation_only_and_carries_ids(run):
 
 
 def test_an_unclear_time_and_a_cut_that_disagrees_are_said(run, tmp_path):
-    slow = changed(
-        run,
-        tmp_path,
-        "costs",
-        lambda costs: costs.assign(speedup_low=0.5, speedup_high=2.0, agrees=False),
-    )
+    unclear = {"speedup_low": 0.5, "speedup_high": 2.0, "agrees": False}
+    slow = changed(run, tmp_path, "costs", unclear)
     assert "no clear difference in time" in cost.cost(slow, CHOICE).said
     assert "do NOT agree" in cost.cost(slow, CHOICE).said
 
@@ -218,11 +202,10 @@ def test_heads_are_ordered_by_effect_on_the_axis_that_is_read(run):
 def test_the_chart_has_a_dot_per_axis_hollow_where_nothing_was_measured(run, tmp_path):
     first = run.meta["request"]["axes"][0]
 
-    def estimate(table):
-        mine = (table["score"] == "z_bias") & (table["axis"] == first)
-        return table.assign(estimator=table["estimator"].mask(mine, "gradient"))
-
-    figure = head_card(changed(run, tmp_path, "scores", estimate), CHOICE, 5).figure
+    table = run.table("scores")
+    mine = (table["score"] == "z_bias") & (table["axis"] == first)
+    estimated = {"estimator": table["estimator"].mask(mine, "gradient")}
+    figure = head_card(changed(run, tmp_path, "scores", estimated), CHOICE, 5).figure
     assert sorted(symbols_of(figure)) == ["circle", "circle-open"]
     assert "circle-open" not in symbols_of(head_card(run, CHOICE, 5).figure)
 
@@ -255,26 +238,11 @@ def test_protection_and_loss_follow_from_perplexity(run):
 
 
 def test_a_rank_is_sure_where_errors_are_small_and_not_where_they_are_large(run, tmp_path):
-    top = by_rank(run, CHOICE)[0]
-
-    def blurred(table):
-        return table.assign(low=table["value"] - 9, high=table["value"] + 9)
-
-    def sharp(table):
-        return table.assign(low=table["value"] - 1e-6, high=table["value"] + 1e-6)
-
-    assert (
-        "its rank would be 1 (95 %)"
-        in told(changed(run, tmp_path / "a", "scores", sharp), CHOICE, top)[
-            "Would that come out again?"
-        ]
-    )
-    assert (
-        "its rank would be 1 to 3"
-        in told(changed(run, tmp_path / "b", "scores", blurred), CHOICE, top)[
-            "Would that come out again?"
-        ]
-    )
+    top, value = by_rank(run, CHOICE)[0], run.table("scores")["value"]
+    for half, ranks in ((1e-6, "1 (95 %)"), (9, "1 to 3")):
+        ends = {"low": value - half, "high": value + half}
+        said = told(changed(run, tmp_path / str(half), "scores", ends), CHOICE, top)
+        assert f"its rank would be {ranks}" in said["Would that come out again?"]
 
 
 def test_what_cuts_it_is_read_off_the_variants(run):
@@ -287,13 +255,9 @@ def test_what_cuts_it_is_read_off_the_variants(run):
 
 
 def test_without_a_ranking_the_card_still_stands(run, tmp_path):
-    def unranked(table):
-        mine = table["score"] == "z_bias"
-        return table.assign(
-            **{name: table[name].mask(mine) for name in ("value", "low", "high", "p", "q")}
-        )
-
-    panel = head_card(changed(run, tmp_path, "scores", unranked), CHOICE, 5)
+    table = run.table("scores")
+    unranked = table[["value", "low", "high", "p", "q"]].mask(table["score"] == "z_bias")
+    panel = head_card(changed(run, tmp_path, "scores", {**unranked}), CHOICE, 5)
     assert "not ranked" in panel.said and not panel.has_chart
     assert "Rank" not in dict(panel.table.to_numpy())
 
@@ -362,12 +326,10 @@ def test_one_seed_says_that_it_takes_two(run, tmp_path):
 
 
 def test_heads_that_were_not_ranked_are_not_drawn(run, tmp_path):
-    def hide(scores: pd.DataFrame) -> pd.DataFrame:
-        mine = (scores["score"] == "z_bias") & (scores["axis"] == "gender_and_sex")
-        note = scores["note"].mask(mine, "not ranked: the dense bias is inside its null band")
-        return scores.assign(value=scores["value"].mask(mine), note=note)
-
-    hidden = changed(run, tmp_path, "scores", hide)
+    scores = run.table("scores")
+    mine = (scores["score"] == "z_bias") & (scores["axis"] == "gender_and_sex")
+    note = scores["note"].mask(mine, "not ranked: the dense bias is inside its null band")
+    hidden = changed(run, tmp_path, "scores", {"value": scores["value"].mask(mine), "note": note})
     assert heads.head_map(hidden, CHOICE).figure is None
     assert "not ranked" in heads.head_map(hidden, CHOICE).said
     assert "not ranked" in heads.fasp_picture(hidden, CHOICE).said
@@ -375,20 +337,14 @@ def test_heads_that_were_not_ranked_are_not_drawn(run, tmp_path):
 
 
 def test_heads_that_were_drawn_again_are_marked_and_counted(run, tmp_path):
-    def fall_back(scores: pd.DataFrame) -> pd.DataFrame:
-        mine = scores["score"] == "z_bias"
-        who = np.select(
-            [scores["unit"] < 1, scores["unit"] < 2, scores["unit"] < 5],
-            ["combined", "generate", "reweight"],
-            "gradient",
-        )
-        ess = np.where(scores["unit"] < 2, 0.1, np.where(scores["unit"] < 5, 0.6, np.nan))
-        return scores.assign(
-            estimator=scores["estimator"].mask(mine, pd.Series(who, scores.index)),
-            ess=pd.Series(ess, scores.index).where(mine),
-        )
-
-    panel = heads.head_map(changed(run, tmp_path, "scores", fall_back), CHOICE)
+    scores = run.table("scores")
+    mine, unit = scores["score"] == "z_bias", scores["unit"]
+    who = np.select(
+        [unit < 1, unit < 2, unit < 5], ["combined", "generate", "reweight"], "gradient"
+    )
+    ess = pd.Series(np.select([unit < 2, unit < 5], [0.1, 0.6], np.nan)).where(mine)
+    drawn = {"estimator": np.where(mine, who, scores["estimator"]), "ess": ess}
+    panel = heads.head_map(changed(run, tmp_path, "scores", drawn), CHOICE)
     assert "3 heads by reweighting (ESS at least 0.600 of n)" in panel.caveat
     assert "Reweighting said too little about 2 heads, so new texts were drawn" in panel.caveat
     rings = [
@@ -413,25 +369,18 @@ def test_published_seeds_are_noise_for_the_two_large_models():
 
 
 def test_scores_that_never_vary_are_said_to_be_so(run, tmp_path):
-    flat = changed(
-        run,
-        tmp_path,
-        "scores",
-        lambda scores: scores.assign(value=scores["value"].where(scores["seed"] < 0, 0.5)),
-    )
+    scores = run.table("scores")
+    same = {"value": scores["value"].where(scores["seed"] < 0, 0.5)}
+    flat = changed(run, tmp_path, "scores", same)
     panels = {panel.key: panel for panel in panels_of(flat)}
     assert panels["run_repeats"].figure is None and panels["more_seeds"].figure is None
     assert "same score" in panels["seed_scatter"].said
 
 
 def test_axes_whose_noise_hides_small_effects_are_named(run, tmp_path):
-    noise = np.random.default_rng(0).normal(size=len(run.table("scores")))
-    loud = changed(
-        run,
-        tmp_path,
-        "scores",
-        lambda scores: scores.assign(value=scores["value"] + 5 * noise * (scores["seed"] >= 0)),
-    )
+    scores = run.table("scores")
+    noise = 5 * np.random.default_rng(0).normal(size=len(scores)) * (scores["seed"] >= 0)
+    loud = changed(run, tmp_path, "scores", {"value": scores["value"] + noise})
     panel = reliability.run_repeats(loud, CHOICE)
     assert "noise hides" in panel.caveat and set(panel.table["over"]) == {"all heads"}
     wide = pd.DataFrame([{"name": "religion", "ICC": 0.97, "low": 0.06, "high": 0.99}])

@@ -106,9 +106,7 @@ def test_another_model_or_other_answers_are_refused(run, brought, tmp_path):
     other = model_folder(tmp_path / "other", "distilbert")
     with pytest.raises(RequestError, match="the audit was of"):
         write_checkpoint(brought, row, tmp_path / "refused", str(other))
-    wrong = changed(
-        brought, tmp_path, "predictions", lambda table: table.assign(p_0=0.9, p_1=0.05, p_2=0.05)
-    )
+    wrong = changed(brought, tmp_path, "predictions", {"p_0": 0.9, "p_1": 0.05, "p_2": 0.05})
     with pytest.raises(MaskError, match="does not answer as the audit says"):
         write_checkpoint(wrong, row, tmp_path / "wrong")
     none = changed(brought, tmp_path / "none", "predictions", lambda table: table.iloc[:0])

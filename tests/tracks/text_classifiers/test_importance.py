@@ -1,4 +1,5 @@
-"""Intervals of importance that hold seeds as well as texts: in simulation, and in their limits."""
+"""Importance over seeds and texts, in simulation and in its limits; beside what silencing a head
+costs, by hand."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from engine.tracks.text_classifiers.importance import over_trials
+from engine.tracks.text_classifiers.importance import agreement, over_trials
 from engine.tracks.text_classifiers.scores.base import aggregate, head_importance
 
 CONDUCTANCE = head_importance("conductance")
@@ -52,3 +53,26 @@ def test_a_head_that_says_nothing_counts_as_zero_and_a_score_without_texts_varie
     shown = over_trials(head_importance("magnitude"), tables, 1)
     assert shown.value.tolist() == [2.0, 0.0] and shown.low[0] < 2.0 < shown.high[0]
     assert shown.low[1] == shown.high[1] == 0.0
+
+
+def test_correlation_cannot_see_scale_and_the_slope_can():
+    cost = np.array([0.0, 0.1, 0.3, 0.2, 0.6])
+    one, ten = agreement(cost, cost), agreement(cost, 10 * cost)
+    assert one["pearson"] == pytest.approx(1) == pytest.approx(ten["pearson"])
+    assert one["slope"] == pytest.approx(cost.std(ddof=1)) and ten["slope"] == pytest.approx(
+        10 * one["slope"]
+    )
+
+
+def test_the_slope_is_per_deviation_of_the_score_and_has_its_interval():
+    draw = np.random.default_rng(3)
+    score = draw.normal(size=40)
+    cost = 2.0 * score + draw.normal(size=40)
+    found = agreement(1000 * score, cost)
+    assert found["slope"] == pytest.approx(agreement(score, cost)["slope"])
+    assert found["slope_low"] < 2.0 * score.std(ddof=1) < found["slope_high"]
+    assert found["spearman"] > 0.7 and found["n_heads"] == 40
+
+
+def test_a_score_that_never_varies_agrees_with_nothing():
+    assert np.isnan(agreement([1, 1, 1], [0.1, 0.2, 0.3])["pearson"])

@@ -10,8 +10,7 @@ import pytest
 from engine.core import words
 from engine.report import phrasing
 from engine.report.bundle import write_masks
-from engine.report.charts import lookup, pareto
-from engine.report.charts import metric_curve as classifier_along
+from engine.report.charts import lookup, metric_curve, pareto
 from engine.report.charts.panel import Choice
 from engine.report.report import model_card
 from engine.report.tracks import track_of, tracks
@@ -20,8 +19,6 @@ from engine.store.runs import Run, Store
 from engine.surgery.record import read_mask
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels import curve, importance, lens, published, survival
-from engine.tracks.text_classifiers.panels import importance as help
-from engine.tracks.text_classifiers.panels import survival as tickets
 from engine.tracks.text_classifiers.tables import tickets_of
 from tests.builders import changed
 from tests.tracks.text_classifiers.made_up_run import make_run
@@ -80,7 +77,7 @@ def test_the_verdict_says_whether_it_is_a_ticket(run):
 
 
 def test_only_what_was_trained_from_pretrained_weights_wins(run):
-    levels = tickets.ticket_levels(run, "length", "long")
+    levels = survival.ticket_levels(run, "length", "long")
     assert set(levels.loc[levels["method"] == "isp:conductance", "state"]) == {"winning"}
     assert set(levels.loc[levels["method"] == "once:conductance", "state"]) == {"matching", "no"}
     answer = curve.tickets_curve(run, ONCE, group="long").said
@@ -178,7 +175,7 @@ def test_with_two_seeds_nothing_is_called_a_ticket(store):
 
 
 def test_a_full_model_that_was_brought_has_no_deviation(run, tmp_path):
-    fixed = changed(run, tmp_path, "ticket_levels", lambda table: table.assign(full_std=np.nan))
+    fixed = changed(run, tmp_path, "ticket_levels", {"full_std": np.nan})
     panel = curve.tickets_curve(fixed, ISP)
     assert (
         "one fixed model" in panel.caveat
@@ -188,27 +185,23 @@ def test_a_full_model_that_was_brought_has_no_deviation(run, tmp_path):
 
 
 def test_whether_the_score_helps_is_read_from_the_interval(store, run, tmp_path):
-    sure = changed(run, tmp_path / "sure", "arm_differences", lambda table: table.assign(q=0.01))
-    panel = help.score_difference(sure, ONCE)
+    sure = changed(run, tmp_path / "sure", "arm_differences", {"q": 0.01})
+    panel = importance.score_difference(sure, ONCE)
     row = panel.table.query("subgroup == 'all texts'").iloc[0]
     assert (
         row["difference low"] > 0 and "conductance chooses better than random choice" in panel.said
     )
     assert phrasing.number(row["difference"]) in panel.said and "It helps “short”" in panel.said
     control = at("once:random")
-    assert help.score_difference(sure, control).said == panel.said, (
+    assert importance.score_difference(sure, control).said == panel.said, (
         "the control shows what it is for"
     )
-    same = help.score_difference(store.open("same"), ONCE)
+    same = importance.score_difference(store.open("same"), ONCE)
     assert "conductance and random choice do not clearly differ (accuracy" in same.said
     assert "does not help" not in same.said
-
-    def harm(table: pd.DataFrame, q: float = 0.01) -> pd.DataFrame:
-        return table.assign(value=-0.1, low=-0.2, high=-0.05, q=q)
-
-    many = help.score_difference(
-        changed(run, tmp_path / "q", "arm_differences", lambda table: harm(table, 0.9)), ONCE
-    )
+    harm = {"value": -0.1, "low": -0.2, "high": -0.05, "q": 0.01}
+    unsure = changed(run, tmp_path / "q", "arm_differences", {**harm, "q": 0.9})
+    many = importance.score_difference(unsure, ONCE)
     assert (
         "do not clearly differ once all comparisons are counted" in many.said
         and "q = 0.900" in many.said
@@ -218,14 +211,14 @@ def test_whether_the_score_helps_is_read_from_the_interval(store, run, tmp_path)
         and "For “long” and “short” the interval excludes zero" in many.said
     )
 
-    harmed = help.score_difference(changed(run, tmp_path, "arm_differences", harm), ONCE)
+    harmed = importance.score_difference(changed(run, tmp_path, "arm_differences", harm), ONCE)
     assert (
         "chooses worse than random choice" in harmed.said
         and "It harms “long” and “short”" in harmed.said
     )
-    gone = help.score_difference(changed(run, tmp_path, "arm_differences", None), ONCE)
+    gone = importance.score_difference(changed(run, tmp_path, "arm_differences", None), ONCE)
     assert gone.figure is None and "does not compare" in gone.said
-    every = help.score_difference(store.open("scores"), ONCE)
+    every = importance.score_difference(store.open("scores"), ONCE)
     assert every.question.endswith("than random choice, Michel or magnitude?")
 
 
@@ -268,12 +261,9 @@ def test_importance_without_pretrained_weights(store):
 
 def test_iterations_that_were_not_measured_are_said(run, tmp_path):
     assert "scores once and cuts 3 times" in survival.iterations(run, ONCE).said
-
-    def sparse(table: pd.DataFrame) -> pd.DataFrame:
-        return table.assign(
-            metric=table["metric"].mask(table["iteration"] == 2), retrained=table["iteration"] != 2
-        )
-
+    table = run.table("iterations")
+    there = table["iteration"] != 2
+    sparse = {"metric": table["metric"].where(there), "retrained": there}
     some = survival.iterations(changed(run, tmp_path, "iterations", sparse), ISP)
     assert "only where a level was asked for" in some.caveat and "nan" not in some.said
 
@@ -317,7 +307,7 @@ def test_a_task_with_matthews_can_be_read_by_it(store):
 def test_degenerate_seeds_are_warned_of_and_crossed(run):
     wrong = at("once:random", 0.75)
     assert "predicts one class for every text" in verdict(run, wrong).more
-    for panel in (classifier_along.gap_along(run, wrong), pareto.pareto(run, wrong)):
+    for panel in (metric_curve.gap_along(run, wrong), pareto.pareto(run, wrong)):
         marks = [trace for trace in panel.figure.data if trace.name == "degenerate seeds"]
         assert len(marks) == 1 and marks[0].marker.symbol == "x", "stars mean tickets here"
     assert " of 3 seeds end" in verdict(run, wrong).more, "not trials"
@@ -336,34 +326,31 @@ def test_masks_are_those_of_seeds_and_say_what_was_trained(run, tmp_path):
 
 
 def test_a_score_beats_chance_only_where_q_allows(run, tmp_path):
-    none = changed(run, tmp_path, "random_ranks", lambda table: table.assign(q=0.5, value=2.0))
-    said = help.random_masks(none, ONCE).said
+    none = changed(run, tmp_path, "random_ranks", {"q": 0.5, "value": 2.0})
+    said = importance.random_masks(none, ONCE).said
     assert "no score clearly differs from 50 random masks" in said and "after correction" in said
-    best = changed(
-        run,
-        tmp_path,
-        "random_ranks",
-        lambda table: table.assign(q=np.where(table["method"] == "once:conductance", 0.01, 0.5)),
-    )
+    q = np.where(run.table("random_ranks")["method"] == "once:conductance", 0.01, 0.5)
+    best = changed(run, tmp_path, "random_ranks", {"q": q})
     assert "single scoring by conductance stands above 50 random masks" in (
-        help.random_masks(best, ISP).said
+        importance.random_masks(best, ISP).said
     )
 
 
 def test_an_older_run_says_that_it_holds_no_random_masks_and_no_truth(run, tmp_path):
     older = changed(run, tmp_path, "random_ranks", None, provenance={"versions": {}, "code": {}})
-    assert "holds no random masks" in help.random_masks(older, ONCE).said
-    assert not help.random_masks(older, ONCE).has_chart
+    assert "holds no random masks" in importance.random_masks(older, ONCE).said
+    assert not importance.random_masks(older, ONCE).has_chart
     assert not any("Captum" in note for note in track_of(older).evidence.notes(older))
     assert (
         "--leave-one-out"
-        in help.score_truth(changed(run, tmp_path, "truth_agreement", None), ONCE).said
+        in importance.score_truth(changed(run, tmp_path, "truth_agreement", None), ONCE).said
     )
 
 
 def test_percentiles_read_as_english():
     said = [
-        help._place({"percentile": share}) for share in (0.01, 0.02, 0.03, 0.11, 0.12, 0.22, 0.97)
+        importance._place({"percentile": share})
+        for share in (0.01, 0.02, 0.03, 0.11, 0.12, 0.22, 0.97)
     ]
     assert [one.split()[0] for one in said] == ["1st", "2nd", "3rd", "11th", "12th", "22nd", "97th"]
 
@@ -373,12 +360,10 @@ def test_thesis_tables_stand_beside_this_audit_where_the_task_is_the_same(run, s
     assert len(panel.table) == 14 + 18 + 20 and panel.table["here"].isna().all()
     assert "can be compared with this audit: synthetic remarks is none of its tasks." in panel.said
     assert "training texts a score reads 80, not 2000" in panel.caveat
-    levels = run.table("ticket_levels").assign(
-        sparsity=lambda table: table["sparsity"].replace({0.75: 0.8})
-    )
+    renamed = {0.75: 0.8, "isp:conductance": "igspf:conductance"}
+    levels = run.table("ticket_levels")[["sparsity", "method"]].replace(renamed)
     data = {**run.meta["data"], "name": "MNLI"}
-    levels["method"] = levels["method"].replace({"isp:conductance": "igspf:conductance"})
-    mine = changed(run, tmp_path, "ticket_levels", lambda _: levels, data=data)
+    mine = changed(run, tmp_path, "ticket_levels", {**levels}, data=data)
     found = published.thesis_tables(mine, ONCE)
     here = found.table[found.table["here"].notna()]
     assert here[["table", "task", "thesis"]].values.tolist() == [["6.4", "MNLI", 0.776]]
