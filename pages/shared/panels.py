@@ -70,6 +70,11 @@ def show(
     look_ahead(run, [make for row in makes for make in row], choice, given)
 
 
+def shows(*rows: Make | tuple[Make, ...]) -> Callable[[KeptRun, Choice], None]:
+    """What draws a tab of nothing but these panels."""
+    return lambda run, choice: show(run, choice, *rows)
+
+
 def draw_folded(panel: Panel, key: str) -> None:
     """Question and answer at once, the chart on demand: every chart on screen costs time when the
     slider moves."""

@@ -11,7 +11,7 @@ from engine.report.tracks import benchmarks_of, track_of
 from engine.store.runs import Run
 from pages.shared import safe, state
 from pages.shared.cache import KeptRun, made
-from pages.shared.controls import page_of, select
+from pages.shared.controls import beside, page_of, select
 from pages.shared.navigation import Tab
 
 PER_PAGE = 6
@@ -26,7 +26,7 @@ def draw_benchmarks(run: KeptRun, choice: Choice) -> None:
     own = benchmarks_of(run)
     assert own is not None  # the tab is drawn where `has` says so
     known = own.known()
-    left, right, _ = st.columns([4, 2, 4], gap="medium", vertical_alignment="bottom")
+    left, right, _ = beside(4, 2, 4)
     with left:
         named = {name: known.get(name, name) for name in own.names(run)}
         name = select("Benchmark", named, state.BENCHMARK)

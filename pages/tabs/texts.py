@@ -15,7 +15,7 @@ from engine.tracks.language_models import words as own
 from engine.tracks.language_models.examples import apart, pairs
 from pages.shared import safe, state
 from pages.shared.cache import KeptRun, made
-from pages.shared.controls import group_label, page_of, search, select
+from pages.shared.controls import beside, group_label, page_of, search, select, select_group
 from pages.shared.navigation import Tab
 
 PER_PAGE = 10
@@ -59,13 +59,11 @@ def draw_texts(run: KeptRun, choice: Choice) -> None:
 
 def _filters(found: pd.DataFrame) -> tuple[pd.DataFrame, str, slice]:
     """The rows asked for, their order, and which of them or of either side are on the page."""
-    first, left, middle, right = st.columns([3, 3, 3, 2], gap="medium", vertical_alignment="bottom")
+    first, left, middle, right = beside(3, 3, 3, 2)
     with first:
         typed = search("Search in the texts", state.SEARCH)
     with left:
-        groups = [EVERY, *sorted(found["subgroup"].unique())]
-        named = {group: group_label(group, "All subgroups") for group in groups}
-        group = select("Subgroup", named, "subgroup")
+        group = select_group(sorted(found["subgroup"].unique()), "subgroup")
     mine = found if group == EVERY else found[found["subgroup"] == group]
     mine = holding(mine, SEARCHED, typed)
     with middle:
