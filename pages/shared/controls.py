@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 import streamlit as st
 
@@ -27,6 +27,7 @@ from engine.store.runs import Run
 from pages.shared import state
 from pages.shared.safe import plain, visible
 
+T = TypeVar("T")
 MANY = 60
 """Levels of a slider from which on only measured ones have a dot."""
 LONGEST = 40
@@ -87,6 +88,14 @@ Named = Callable[[Any], str]
 def beside(*widths: int) -> list[Any]:
     """Columns for pickers, whose boxes stand on one line."""
     return st.columns(widths, gap="medium", vertical_alignment="bottom")
+
+
+def grid(
+    items: Sequence[T], across: int, gap: Literal["small", "large"] = "large"
+) -> Iterator[tuple[Any, T]]:
+    """Items with a column for each, row by row, so that neighbours begin at one height."""
+    for start in range(0, len(items), across):
+        yield from zip(st.columns(across, gap=gap), items[start : start + across], strict=False)
 
 
 def select(label: str, options: Options, key: str, named: Named | None = None, **more: Any) -> Any:

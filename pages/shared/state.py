@@ -183,12 +183,6 @@ def _plain(text: str) -> str:
     )
 
 
-def restore_list(key: str, options: Sequence[Any]) -> None:
-    """`restore` for a widget of several values: those of them that are still offered."""
-    if key not in st.session_state and kept(key):
-        st.session_state[key] = [value for value in kept(key) if value in options]
-
-
 def restore_nearest(key: str, options: Sequence[float], named: Callable[[Any], str] = str) -> None:
     """`restore` for a number: where it is not offered any more, the nearest that is."""
     remembered = kept(key)
