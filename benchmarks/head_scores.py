@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from benchmarks.perplexity_passes import perplexity_rows
 from benchmarks.published_procedure import published_scores
-from benchmarks.report import Measure, parser, show
+from benchmarks.report import Measure, parser, said, show, timed
 from benchmarks.scoring_bench import DATA, DEMO, STORIES, Case, Timed, open_bench, score
 from engine.stats.reliability import icc_c1, icc_c1_bootstrap, spearman_brown
 from engine.tracks.language_models.bias import null_band
@@ -61,14 +63,12 @@ def main() -> int:
 def measure(case: Case, truth_seeds: int, prompts: int | None, bars: bool) -> list[Measure]:
     """All rows of one model."""
     context = open_bench(replace(case, max_prompts=prompts or case.max_prompts))
-    say(
+    said(
         f"{case.name}: {len(context.table)} prompts of {case.axis},"
         f" {context.lm.n_layers * context.lm.n_heads} heads"
     )
     once = {name: score(case, name, SEEDS[:1], context) for name in ("generate", *FAST, "auto")}
-    say(
-        "scored once: " + ", ".join(f"{name} {timed.seconds:.1f} s" for name, timed in once.items())
-    )
+    said("scored once: " + ", ".join(f"{name} {one.seconds:.1f} s" for name, one in once.items()))
     scored = {name: score(case, name, SEEDS, context) for name in ("generate", *FAST)}
     groups = larger_runs(case, truth_seeds, context)
     truth, level = groups.mean(axis=1), dense_bias(context)
@@ -82,10 +82,6 @@ def measure(case: Case, truth_seeds: int, prompts: int | None, bars: bool) -> li
     return rows if bars else [replace(row, bar=None) for row in rows]
 
 
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def larger_runs(case: Case, truth_seeds: int, context: PromptContext) -> np.ndarray:
     """z of every head from `generate` with GROUPED draws of each prompt, once per column. (units,
     runs)"""
@@ -93,7 +89,7 @@ def larger_runs(case: Case, truth_seeds: int, context: PromptContext) -> np.ndar
     runs = [
         score(case, "generate", range(at, at + min(GROUPED, truth_seeds)), context) for at in starts
     ]
-    say(
+    said(
         f"truth: {len(runs)} runs of {min(GROUPED, truth_seeds)} draws,"
         f" {sum(run.seconds for run in runs):.0f} s"
     )
@@ -136,8 +132,8 @@ def agreement_rows(
     """Pearson with the truth (mean over single seeds), and ICC(C,1) over the heads with small
     effects."""
     rows = []
-    for name, timed in scored.items():
-        found = [np.corrcoef(values, truth)[0, 1] for values in timed.by_seed().T]
+    for name, one in scored.items():
+        found = [np.corrcoef(values, truth)[0, 1] for values in one.by_seed().T]
         bar = PEARSON.get(name)
         rows.append(
             Measure(
@@ -149,11 +145,11 @@ def agreement_rows(
                 True,
             )
         )
-    for name, timed in scored.items():
+    for name, one in scored.items():
         rows.append(
             Measure(
                 f"{case.name}: {name}, ICC(C,1) over heads with small effects, {len(SEEDS)} seeds",
-                icc_c1(timed.by_seed()[small]),
+                icc_c1(one.by_seed()[small]),
                 "ICC",
                 ICC.get(name),
                 True,
@@ -218,13 +214,9 @@ def larger_rows(
 
 def published_row(case: Case, context: PromptContext, auto: Timed) -> list[Measure]:
     """The published procedure for every head, at the prompts of one seed, over auto."""
-    import time
-
-    start = time.process_time()
-    published_scores(
-        case.model, "demo-judge", context.table, range(context.lm.n_layers * context.lm.n_heads)
-    )
-    seconds = time.process_time() - start
+    units = range(context.lm.n_layers * context.lm.n_heads)
+    ask = partial(published_scores, case.model, "demo-judge", context.table, units)
+    _, seconds = timed(ask, time.process_time)
     return [
         Measure(f"{case.name}: published procedure, all heads", seconds, "s"),
         Measure(

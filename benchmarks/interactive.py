@@ -10,11 +10,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks import app_server
-from benchmarks.report import Measure, parser, show
+from benchmarks.report import Measure, parser, show, timed
 from engine.core.types import rng
 from engine.report.hand_sets import LEAD
 from engine.resident import client
@@ -67,19 +68,13 @@ def random_sets(run: Run, number: int) -> list[tuple[int, ...]]:
 
 def predictions(run: Run) -> list[Measure]:
     """Seconds of a prediction: the first, which reads the tables, and later ones."""
-    times = []
+    times: list[float] = []
     for units in random_sets(run, TIMED):
-        start = time.perf_counter()
-        predicted(run, units, AXIS)
-        times.append(time.perf_counter() - start)
+        times.append(timed(partial(predicted, run, units, AXIS))[1])
+    later = statistics.median(times[1:])
     return [
         Measure("prediction, the first of an audit", round(times[0], 4), "s", PREDICTED_BAR),
-        Measure(
-            "prediction, median of later ones",
-            round(statistics.median(times[1:]), 4),
-            "s",
-            PREDICTED_BAR,
-        ),
+        Measure("prediction, median of later ones", round(later, 4), "s", PREDICTED_BAR),
     ]
 
 
@@ -90,14 +85,8 @@ def new_level(run: Run, store: Store) -> list[Measure]:
     free = [stop.level for stop in stops(run, METHOD, AXIS) if not stop.finished]
     times = []
     for level in (free[len(free) // 2], free[len(free) // 3]):
-        start = time.perf_counter()
-        answer_here(
-            "measure",
-            {"run": run.id, "axis": AXIS, "method": METHOD, "level": level},
-            store,
-            warm=warm,
-        )
-        times.append(time.perf_counter() - start)
+        given = {"run": run.id, "axis": AXIS, "method": METHOD, "level": level}
+        times.append(timed(partial(answer_here, "measure", given, store, warm=warm))[1])
     name = "one new level measured, one axis"
     return [
         Measure(f"{name}, nothing at hand", round(times[0], 2), "s", MEASURED_BAR),
@@ -108,23 +97,14 @@ def new_level(run: Run, store: Store) -> list[Measure]:
 def playground(run: Run, store: Store) -> list[Measure]:
     """Seconds until an engine that has to be started answers, then until both texts are there, and
     its memory."""
-    start, times = time.perf_counter(), []
     given = {"run": run.id, "prompt": PROMPT, "tokens": 40, "heads": ["0.5", "0.7"]}
-    client.ask("prompt", given, store)
-    cold = time.perf_counter() - start
-    for seed in range(1, SEEDS + 1):
-        start = time.perf_counter()
-        client.ask("prompt", {**given, "seed": seed}, store)
-        times.append(time.perf_counter() - start)
+    asked = [given, *({**given, "seed": seed} for seed in range(1, SEEDS + 1))]
+    cold, *times = (timed(partial(client.ask, "prompt", one, store))[1] for one in asked)
     client.stop(store)
+    name, warm = "playground, dense and pruned, 40 tokens, warm, median", statistics.median(times)
     return [
         Measure("engine started, first answer of the playground", round(cold, 2), "s", COLD_BAR),
-        Measure(
-            "playground, dense and pruned, 40 tokens, warm, median",
-            round(statistics.median(times), 3),
-            "s",
-            1.5,
-        ),
+        Measure(name, round(warm, 3), "s", 1.5),
     ]
 
 
@@ -140,22 +120,21 @@ def on_screen(run: Run, store: Path) -> list[Measure]:
     ):
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         page.set_default_timeout(120_000)
-        slider, heads = _moved(page, address, run), _switched(page, address, run)
-        measured = _measured(page, address, run, Store(store))
+        found = {
+            "predicted after a slider move, median": (_moved(page, address, run), PREDICTED_BAR),
+            "predicted after a switched head, median": (
+                _switched(page, address, run),
+                PREDICTED_BAR,
+            ),
+            "a new level measured, from the click": (
+                _measured(page, address, run, Store(store)),
+                MEASURED_BAR,
+            ),
+        }
     client.stop(Store(store))
     return [
-        Measure(
-            "on screen, predicted after a slider move, median", round(slider, 2), "s", PREDICTED_BAR
-        ),
-        Measure(
-            "on screen, predicted after a switched head, median",
-            round(heads, 2),
-            "s",
-            PREDICTED_BAR,
-        ),
-        Measure(
-            "on screen, a new level measured, from the click", round(measured, 2), "s", MEASURED_BAR
-        ),
+        Measure(f"on screen, {name}", round(seconds, 2), "s", bar)
+        for name, (seconds, bar) in found.items()
     ]
 
 

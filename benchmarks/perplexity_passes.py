@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.report import Measure
+from benchmarks.report import Measure, timed
 from engine.surgery.heads.mask import masked
 from engine.tracks.language_models.context import InMemory, PromptContext, Shard
 from engine.tracks.language_models.likelihoods import window_nll
@@ -20,14 +20,10 @@ EQUAL, FASTER = 1e-5, 1.6
 def perplexity_rows(name: str, context: PromptContext) -> list[Measure]:
     """Largest relative difference over all heads, and the ratio of the times."""
     units = range(context.lm.n_layers * context.lm.n_heads)
-    start = time.process_time()
-    plain = [_plain(context, unit) for unit in units]
-    slow = time.process_time() - start
-    start = time.process_time()
-    tables = replace(context, keeper=InMemory()).fetch(
-        [Shard("windows", (unit,), split="validation") for unit in units]
-    )
-    fast = time.process_time() - start
+    shards = [Shard("windows", (unit,), split="validation") for unit in units]
+    fresh = replace(context, keeper=InMemory())
+    plain, slow = timed(lambda: [_plain(context, unit) for unit in units], time.process_time)
+    tables, fast = timed(lambda: fresh.fetch(shards), time.process_time)
     reused = np.array([perplexity(table, context.settings.window) for table in tables])
     difference = np.max(np.abs(reused / np.array(plain) - 1))
     return [

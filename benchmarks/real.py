@@ -23,7 +23,7 @@ import pandas as pd
 import torch
 from scipy.stats import spearmanr
 
-from benchmarks.report import Measure, parser, show
+from benchmarks.report import Measure, parser, said, show, timed
 from engine.audit.fitting import fit
 from engine.audit.tracks import request_from
 from engine.core.errors import PruneAuditError
@@ -90,10 +90,11 @@ class World:
     def audit(self, **asked: Any) -> tuple[Run, float]:
         """A finished audit, from an empty store, and its seconds. What was loaded is not given to
         it."""
-        store = Store(Path(tempfile.mkdtemp(dir=self.folder)))
-        start = now()
-        run = run_audit(replace(self.request, **asked), store, Hooks())
-        return run, now() - start
+        return timed(partial(run_audit, replace(self.request, **asked), self.store(), Hooks()), now)
+
+    def store(self) -> Store:
+        """A new one, in which nothing is finished."""
+        return Store(Path(tempfile.mkdtemp(dir=self.folder)))
 
 
 def now() -> float:
@@ -163,7 +164,7 @@ def _exported(run: Run, to: Path, name: str) -> bool:
     try:
         export_run(run, to, ("checkpoint",), variant=name)
     except PruneAuditError as error:
-        print(f"{name}: {error}", file=sys.stderr)
+        said(f"{name}: {error}")
         return False
     return True
 
@@ -202,7 +203,7 @@ def within(world: World) -> list[Measure]:
 
     def ask(store: Store) -> Run:
         found = fit(asked, 1800, store)
-        print(found.said, file=sys.stderr, flush=True)
+        said(found.said)
         return run_audit(found.request, store)
 
     return [
@@ -214,9 +215,7 @@ def within(world: World) -> list[Measure]:
 
 def _clocked(world: World, ask: Callable[[Store], object]) -> float:
     """Seconds by the clock, in an empty store."""
-    store, start = Store(Path(tempfile.mkdtemp(dir=world.folder))), time.perf_counter()
-    ask(store)
-    return time.perf_counter() - start
+    return timed(partial(ask, world.store()))[1]
 
 
 def file(world: World) -> list[Measure]:
@@ -245,8 +244,8 @@ def drawing(world: World) -> list[Measure]:
     seeds = [0] * len(names)
     ours = lambda: sum(map(len, sample(world.lm, world.texts, names, seeds, decoding)))  # noqa: E731
     theirs = lambda: NEW * len(generated(world.lm, world.texts))  # noqa: E731
-    speeds = [[_speed(draw) for draw in (ours, theirs)] for _ in range(2)]
-    mine, plain = (max(pair[at] for pair in speeds) for at in range(2))
+    drawn = [[timed(draw, now) for draw in (ours, theirs)] for _ in range(2)]
+    mine, plain = (max(count / spent for count, spent in each) for each in zip(*drawn, strict=True))
     return [Measure("tokens drawn a second over plain generate", mine / plain, "x", 1.2, True)]
 
 
@@ -318,7 +317,7 @@ def changes(world: World) -> list[Measure]:
 
 
 def _not_here() -> list[Measure]:
-    print("not measured: this processor has no bfloat16", file=sys.stderr)
+    said("not measured: this processor has no bfloat16")
     return []
 
 
@@ -326,9 +325,7 @@ def _scored(world: World, dtype: str, **asked: Any) -> tuple[pd.DataFrame, float
     request = replace(
         world.request, dtype=dtype, estimator="gradient", perplexity_estimator="gradient", **asked
     )
-    start = now()
-    table = scores_only(request, Store(Path(tempfile.mkdtemp(dir=world.folder))))
-    return table, now() - start
+    return timed(partial(scores_only, request, world.store()), now)
 
 
 def large(world: World) -> list[Measure]:
@@ -354,18 +351,13 @@ def large(world: World) -> list[Measure]:
     ]
 
 
-def _speed(draw: Callable[[], int]) -> float:
-    start = now()
-    return draw() / (now() - start)
-
-
 def measured(row: Callable[[World], list[Measure]], world: World) -> list[Measure]:
     """What a row finds; on a GPU, what it took."""
     if world.lm.device.type != "cuda":
         return row(world)
     torch.cuda.reset_peak_memory_stats()
-    start, found = now(), row(world)
-    spent, most = now() - start, torch.cuda.max_memory_allocated() / 2**30
+    found, spent = timed(partial(row, world), now)
+    most = torch.cuda.max_memory_allocated() / 2**30
     name = f"{row.__name__}, --dtype {world.request.dtype}"
     return [*found, Measure(name, spent, "s"), Measure(f"{name}: peak memory", most, "GiB")]
 
@@ -381,11 +373,8 @@ def protected(world: World) -> list[Measure]:
     ids = corpus_tokens(lm, data_of(world.request)[1].read_text("utf-8"))[: 2 * half]
     texts = [[*lm.begin, *ids[at : at + half]] for at in (0, half)]
     first, units = [max(1, len(lm.begin))] * 2, range(lm.n_layers * lm.n_heads)
-    start = now()
-    dense, off = row_logps(lm, texts, first, units)
-    middle = now()
-    slopes = row_gradients(lm, texts, first)[1]
-    ratio = (middle - start) / (now() - middle)
+    (dense, off), slow = timed(partial(row_logps, lm, texts, first, units), now)
+    (_, slopes), quick = timed(partial(row_gradients, lm, texts, first), now)
     levels = [np.exp(-logps / (len(texts[0]) - first[0])) for logps in (dense, off)]
     exact = levels[0] - levels[1]  # [units, texts]
     by = {"exact": exact, "first-order": -slopes.T}
@@ -399,7 +388,7 @@ def protected(world: World) -> list[Measure]:
     }
     spared["chance"] = 0.3 * exact.sum() / best
     return [
-        Measure(f"exact effects on perplexity, {n}: time over first order", ratio, "x"),
+        Measure(f"exact effects on perplexity, {n}: time over first order", slow / quick, "x"),
         Measure("share of its protected set that exact effects protect", np.mean(same), ""),
         *(
             Measure(f"{how}: what its set spares on the other text, of the most", each, "")
@@ -445,7 +434,7 @@ def main() -> int:
         found = []
         for name in rows:
             found += (new := measured(ROWS[name], world))
-            print(*new, sep="\n", file=sys.stderr, flush=True)
+            said("\n".join(map(str, new)))
     return show(found, asked.json)
 
 

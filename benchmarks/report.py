@@ -50,6 +50,11 @@ class Measure:
         return {**kept, "value": float(self.value), "holds": self.holds}
 
 
+def said(line: str) -> None:
+    """How far a benchmark is, beside what it prints at its end."""
+    print(line, file=sys.stderr, flush=True)
+
+
 def parser(description: str | None) -> argparse.ArgumentParser:
     """A parser that knows --json."""
     made = argparse.ArgumentParser(description=description)
@@ -103,15 +108,15 @@ def run_all(
     names = [one.name for one in pkgutil.iter_modules(package.__path__) if one.name[0] != "_"]
     options = parser(package.__doc__)
     options.add_argument("--only", nargs="+", choices=names, default=names, help="files of rows")
-    for name, said in switches.items():
-        options.add_argument(f"--{name}", action="store_true", help=said)
+    for name, about in switches.items():
+        options.add_argument(f"--{name}", action="store_true", help=about)
     if times:
         options.add_argument("--longer", type=int, default=1, dest="times", help=times)
     asked = vars(options.parse_args())
     found: list[Measure] = []
     began = time.monotonic()
     for name in asked["only"]:
-        print(f"{name} …", file=sys.stderr, flush=True)
+        said(f"{name} …")
         measures = importlib.import_module(f"{package.__name__}.{name}").measures
         taken = inspect.signature(measures).parameters
         found += measures(**{key: asked[key] for key in taken})

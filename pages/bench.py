@@ -70,7 +70,7 @@ def _units_off(run: KeptRun, bench: Bench) -> Units:
     if asked is None and state.kept(state.OFF_OF, model) != model:
         for key in (state.OFF, state.PROTECTED):
             state.put(key, [])
-        for key in (state.OFF, state.PROTECTED, state.UNDO):
+        for key in (state.OFF, state.UNDO):
             state.keep(key, [])
     state.keep(state.OFF_OF, model)
     found: Iterable[int] = state.value_of(state.OFF, state.kept(state.OFF, ()))
@@ -131,7 +131,7 @@ def _held(bench: Bench) -> Units:
     """Units that the reader protects."""
     if not bench.protects:
         return ()
-    return tuple(state.value_of(state.PROTECTED, state.kept(state.PROTECTED, ())))
+    return tuple(state.value_of(state.PROTECTED, ()))
 
 
 def _list(desk: Desk) -> None:
@@ -148,16 +148,15 @@ def _list(desk: Desk) -> None:
     )
     if not bench.protects:
         return
-    state.restore_list(state.PROTECTED, every)
-    held = st.multiselect(
+    st.multiselect(
         "Protected by you",
         every,
         key=state.PROTECTED,
         format_func=named,
         placeholder=bench.example,
         help="These stay on: where a method would cut them, below, it takes the next ones.",
+        persist_state="session",
     )
-    state.keep(state.PROTECTED, held)
 
 
 def _layers(desk: Desk, rows: Sequence[Row]) -> None:

@@ -14,12 +14,13 @@ from typing import Any
 import streamlit as st
 
 from engine.core.errors import PruneAuditError, RequestError
+from engine.core.files import PROJECT
 from engine.report import bundle
 from engine.report.bundle import file_name
 from engine.report.charts import lookup
 from engine.report.figures import find_browser
 from engine.report.tracks import Foreign, track_of
-from pages.shared import frame, jobs, safe, state
+from pages.shared import jobs, safe, state
 from pages.shared.cache import KeptRun
 from pages.shared.controls import accepted, button, capital, choose, select
 from pages.shared.frame import draw_page, heading, need_run
@@ -197,7 +198,7 @@ def _write_checkpoint(run: KeptRun, variant: str, folder: str) -> None:
     command += ["--what", "checkpoint", "--variant", variant]
     command += ["--store", str(run.path.parent.parent)]
     with st.spinner(track_of(run).handout.checkpoint_wait):
-        ended = subprocess.run(command, capture_output=True, text=True, cwd=frame.ROOT, check=False)
+        ended = subprocess.run(command, capture_output=True, text=True, cwd=PROJECT, check=False)
     if ended.returncode:
         last = ended.stderr.strip().splitlines()[-1:] or ["It could not be written."]
         raise PruneAuditError(last[0])

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine.core import words
-from engine.report.charts import cost, filter_layers
+from engine.report.charts import cost
 from engine.report.charts.panel import Choice
 from engine.tracks.image_classifiers import effects
 from engine.tracks.image_classifiers.panels import pw, scores, speedup
@@ -17,6 +17,7 @@ from pages.shared.frame import draw_page, tabbed
 from pages.shared.measuring import growth_of, measure
 from pages.shared.navigation import Tab
 from pages.tabs.changed import one_repeat
+from pages.tabs.layers import LAYERS
 
 SCORE = "score of the method"
 SHOW = {"change": "Change since the dense model", "level": "Level"}
@@ -34,10 +35,6 @@ def who_pays(run: KeptRun, choice: Choice) -> None:
         panels.draw_folded(made(run, pw.ablation, choice), "ablation")
     if made(run, pw.has_loss_share, choice):
         panels.draw_folded(made(run, pw.loss_share, choice), "loss_share")
-
-
-def layers(run: KeptRun, choice: Choice) -> None:
-    panels.show(run, choice, (filter_layers.layer_survival, filter_layers.layers_by_speedup))
 
 
 def of_scores(run: KeptRun, choice: Choice) -> None:
@@ -59,14 +56,10 @@ def of_scores(run: KeptRun, choice: Choice) -> None:
         measure(growth, label, run=run)
 
 
-def of_speed(run: KeptRun, choice: Choice) -> None:
-    panels.show(run, choice, (speedup.speed, cost.cost))
-
-
 TABS = (
     Tab("Who pays", who_pays),
-    Tab("Layers", layers),
+    LAYERS,
     Tab("Scores", of_scores),
-    Tab("Speed", of_speed),
+    Tab("Speed", panels.shows((speedup.speed, cost.cost))),
 )
 draw_page(lambda: tabbed("filters", TABS))

@@ -37,9 +37,7 @@ def _new() -> None:
         "Bring your own model and data, or start from the embedded ones. Everything is checked"
         " before anything heavy loads, and finished parts survive a stop."
     )
-    state.restore_form()
     request, faults = form.any_kind()
-    state.keep_form()
     ray, memory = _where()
     form.amount_line(request)
     above = st.container()  # of the buttons: below them nobody sees it without scrolling

@@ -21,7 +21,7 @@ from engine.tracks.language_models.playground import MOST_TOKENS
 from pages.shared import panels, safe, state
 from pages.shared.anecdote import answered, take_one, text_box
 from pages.shared.cache import KeptRun, made
-from pages.shared.controls import capital, group_label, select
+from pages.shared.controls import beside, capital, group_label, select
 from pages.shared.frame import draw_page, link
 
 SIDES = ("dense", "pruned")
@@ -44,14 +44,13 @@ def _shown() -> bool:
 
 def _question(run: KeptRun, choice: Choice) -> dict[str, Any]:
     """The form: what is asked."""
-    left, right = st.columns([3, 1], gap="medium", vertical_alignment="bottom")
+    left, right = beside(3, 1)
     with left:
         groups = made(run, groups_of, choice.axis)
         group = select("A prompt of the data about", groups, state.ABOUT_GROUP, group_label)
     texts = made(run, prompts_of, choice.axis, group)
     with right:
         take_one("prompt", texts, (state.PROMPT,))
-    state.restore_text(state.PROMPT)
     if state.value_of(state.PROMPT) is None and texts:
         state.put(state.PROMPT, texts[0][0])
     prompt, settings = text_box("Prompt", state.PROMPT), _settings(run)
@@ -68,7 +67,7 @@ def _question(run: KeptRun, choice: Choice) -> dict[str, Any]:
 def _settings(run: KeptRun) -> dict[str, Any]:
     request, model = run.request, run.model
     n_heads = model["n_heads"]
-    one, two, three, four = st.columns([3, 2, 2, 3], gap="medium", vertical_alignment="bottom")
+    one, two, three, four = beside(3, 2, 2, 3)
     heads = one.text_input(
         "Heads off",
         key="heads_off",

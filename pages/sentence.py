@@ -16,7 +16,7 @@ from engine.tracks.text_classifiers.panels import lens as charts
 from pages.shared import panels, safe, state
 from pages.shared.anecdote import answered, ask_both, take_one, text_box
 from pages.shared.cache import KeptRun, made
-from pages.shared.controls import capital, select
+from pages.shared.controls import beside, capital, select
 from pages.shared.frame import draw_page, link
 
 ANECDOTE = "one sentence. The summary shows what holds on many texts, with intervals."
@@ -29,7 +29,7 @@ def page() -> None:
 
 def _question(run: KeptRun, choice: Choice) -> dict[str, Any]:
     """The form: what is asked."""
-    left, right = st.columns([3, 1], gap="medium", vertical_alignment="bottom")
+    left, right = beside(3, 1)
     with left:
         classes = run.model["classes"]
         named = {label: capital(safe.visible(words.group_name(label))) for label in classes}

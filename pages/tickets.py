@@ -35,22 +35,13 @@ def who(run: KeptRun, choice: Choice) -> None:
         panels.draw_folded(made(run, curve.borkan, choice), "borkan")
 
 
-def which_heads(run: KeptRun, choice: Choice) -> None:
-    """Does the score choose better heads than chance, which survive, and in which order do they
-    go?"""
-    panels.show(
-        run,
-        choice,
-        (survival.survival, survival.cut_order),
-        importance.score_difference,
-        importance.random_masks,
-        importance.score_truth,
-    )
-
-
-def of_iterations(run: KeptRun, choice: Choice) -> None:
-    """What each iteration cut, and what the model was worth after it."""
-    panels.show(run, choice, survival.iterations)
+WHICH_HEADS = (
+    (survival.survival, survival.cut_order),
+    importance.score_difference,
+    importance.random_masks,
+    importance.score_truth,
+)
+"""Does the score choose better heads than chance, which survive, and in which order do they go?"""
 
 
 def tasks(run: KeptRun, choice: Choice) -> None:
@@ -63,8 +54,8 @@ def tasks(run: KeptRun, choice: Choice) -> None:
 
 TABS = (
     Tab("Who", who),
-    Tab("Which heads", which_heads),
-    Tab("Iterations", of_iterations),
+    Tab("Which heads", panels.shows(*WHICH_HEADS)),
+    Tab("Iterations", panels.shows(survival.iterations)),
     Tab("Tasks", tasks),
 )
 draw_page(lambda: tabbed("tickets", TABS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from engine.report.charts import filter_layers, lookup
+from engine.report.charts import lookup
 from engine.report.charts.by_group import levelling_down, paid_by_group
 from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of
@@ -17,6 +17,7 @@ from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, choose_reading, is_dark, line, method_label, segmented
 from pages.shared.navigation import Tab
 from pages.shared.safe import plain
+from pages.tabs.layers import LAYERS
 
 TRACK = "fair_training"
 EVERY = 3.0
@@ -102,14 +103,10 @@ def of_effort(run: KeptRun, choice: Choice) -> None:
     panels.show(run, choice, *shown, options=options)
 
 
-def layers(run: KeptRun, choice: Choice) -> None:
-    panels.show(run, choice, (filter_layers.layer_survival, filter_layers.layers_by_speedup))
-
-
 TABS = (
     Tab("Result", result),
     Tab("Against others", against_others),
     Tab("Effort", of_effort),
-    Tab("Layers", layers),
+    LAYERS,
 )
 frame.draw_page(page)

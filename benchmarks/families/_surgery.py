@@ -3,7 +3,8 @@ mask.json."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,11 +18,34 @@ from engine.models.transformer import TransformerModel
 from engine.surgery.apply import apply_mask
 from engine.surgery.heads.mask import M, cut, masked, prove_mask_works, zeroed
 from engine.surgery.record import record_of, write_mask
+from tests.tiny import folder_of
 
 BAR = 1e-4
 """Largest difference of logits allowed, as a share of the largest logit."""
 Logits = Callable[[M], torch.Tensor]
 Saved = Callable[[M, Any, Path], M]
+
+
+def families(
+    kind: str,
+    least: int,
+    models: Mapping[str, tuple[str, Any]],
+    tiny: Callable[[str], M],
+    logits: Logits[M],
+    saved: Saved[M],
+    more: Callable[[str], Sequence[Measure]] = lambda name: (),
+) -> Iterator[Measure]:
+    """Rows of every family and how many are accepted. models: type and settings by name; more: rows
+    of one that is accepted."""
+    types = set()
+    for name, (model_type, _) in models.items():
+        rows = surgery(name, partial(tiny, name), logits, saved, folder_of(name))
+        yield from rows
+        if len(rows) > 1:
+            yield from more(name)
+            if not name.endswith("_classifier"):  # a decoder with a head is no encoder
+                types.add(model_type)
+    yield Measure(f"families of {kind} accepted", len(types), "families", least, at_least=True)
 
 
 def mask_of(model: TransformerModel) -> HeadMask:

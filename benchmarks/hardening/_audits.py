@@ -22,7 +22,7 @@ from typing import TypeVar
 import pandas as pd
 
 import engine
-from benchmarks.report import Measure, timed
+from benchmarks.report import Measure, said, timed
 from engine.audit.tracks import tracks
 from engine.store.runs import Run, Store
 
@@ -162,7 +162,7 @@ def again(audit: Audited, store: Path, done: Done) -> str:
 def tell(row: str, failed: Sequence[str]) -> None:
     """What did not hold, one line each, on standard error."""
     for one in filter(None, failed):
-        print(f"  {row}: {one}", file=sys.stderr, flush=True)
+        said(f"  {row}: {one}")
 
 
 def right(row: str, name: str, failed: Sequence[str], unit: str = "") -> Measure:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import http.server
 import os
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from websockets.sync.client import connect
 from websockets.typing import Origin, Subprotocol
 
 from benchmarks import app_server
+from benchmarks.hardening._audits import tell
 from benchmarks.report import Measure
 from tests.browser.test_gate import FOREIGN, WATCHED
 
@@ -51,8 +51,7 @@ def measures() -> list[Measure]:
     with tempfile.TemporaryDirectory() as name, _watched(Path(name)) as (address, log):
         reached = [*_by_hand(address), *_in_a_browser(address)]
         sent = log.read_text().splitlines() if log.exists() else []
-    for one in reached + sent:
-        print(f"  gate: {one}", file=sys.stderr)
+    tell("gate", reached + sent)
     tried = len(FOREIGN_ORIGINS) * (len(PATHS) + 1) + len(REBOUND) * len(PATHS) + len(PATHS) + 4
     name = f"{tried} knocks (foreign origin, rebound host, framing, socket): anything reached"
     return [

@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
-from benchmarks.report import Measure
-from benchmarks.scale import said
+from benchmarks.report import Measure, said, timed
 from engine.core.types import Event, Hooks
 from engine.models.decode import sample, text_of
 from engine.models.judge import Judge
@@ -30,9 +30,8 @@ from engine.tracks.language_models.run import run_audit
 def over_unavoidable(name: str, request: AuditRequest, bar: float, every: int = 1) -> list[Measure]:
     """The ratio, what the audit's phases took, and how much there was to do."""
     with tempfile.TemporaryDirectory() as folder:
-        start = time.process_time()
-        run = run_audit(request, Store(Path(folder)), Hooks(report=_Told()))
-        whole = time.process_time() - start
+        ask = partial(run_audit, request, Store(Path(folder)), Hooks(report=_Told()))
+        run, whole = timed(ask, time.process_time)
         needed, texts, sets = _needed(request, run, every)
         phases = run.meta["spent"]
     what = f"{name}, {texts} reported texts, {sets} sets of heads:"

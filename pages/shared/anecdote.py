@@ -88,5 +88,4 @@ def _take(texts: Sequence[tuple[str, ...]], keys: Sequence[str]) -> None:
 
 def text_box(label: str, key: str) -> str:
     """A text of one's own, which stays when another page is looked at."""
-    state.restore_text(key)
-    return state.keep(key, st.text_area(label, key=key, height=80))
+    return st.text_area(label, key=key, height=80, persist_state="session")

@@ -63,51 +63,51 @@ class KeptRun(Run):
         return self.id, digest_of([self.meta["tables"], added, self.ahead, self.called])
 
 
-# What is here: runs and jobs as they stood two seconds ago at most. The roots of the stores only
-# key these.
+# What is here: runs and jobs as they stood two seconds ago at most. Stores are told apart by their
+# roots.
+
+_lately = st.cache_data(
+    ttl=2, show_spinner=False, hash_funcs={Store: lambda store: str(store.root)}
+)
 
 
-@st.cache_data(ttl=2, show_spinner=False)
-def runs(roots: tuple[str, ...]) -> list[RunSummary]:
+@_lately
+def runs(stores: list[Store]) -> list[RunSummary]:
     """Finished runs of all stores, the user's own newest first, then the embedded ones in the order
     of tracks."""
     seen: dict[str, RunSummary] = {}
     places = {name: entry.place for name, entry in tracks().items()}
-    for store in default_stores():
+    for store in stores:
         found = store.list()
         if store.read_only:
             found.sort(key=lambda one: places.get(track_name(store.open(one.id).meta), len(places)))
         for summary in found:
             seen.setdefault(summary.id, summary)
-    return as_called(seen.values(), default_stores())
+    return as_called(seen.values(), stores)
 
 
-@st.cache_data(ttl=2, show_spinner=False)
-def _damaged(roots: tuple[str, ...]) -> dict[str, str]:
-    return {run_id: why for store in default_stores() for run_id, why in store.damaged().items()}
+@_lately
+def _damaged(stores: list[Store]) -> dict[str, str]:
+    return {run_id: why for store in stores for run_id, why in store.damaged().items()}
 
 
-@st.cache_data(ttl=2, show_spinner=False)
-def _jobs(root: str) -> list[JobState]:
-    return list_jobs(Store(root))
-
-
-def _roots() -> tuple[str, ...]:
-    return tuple(str(store.root) for store in default_stores())
+@_lately
+def _jobs(store: Store) -> list[JobState]:
+    return list_jobs(store)
 
 
 def all_runs() -> list[RunSummary]:
-    return runs(_roots())
+    return runs(default_stores())
 
 
 def damaged_runs() -> dict[str, str]:
     """Why, by id, runs that are there cannot be read."""
-    return _damaged(_roots())
+    return _damaged(default_stores())
 
 
 def jobs() -> list[JobState]:
     """All jobs of the user's store, newest first."""
-    return _jobs(str(default_root()))
+    return _jobs(Store(default_root()))
 
 
 def look_again() -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 import streamlit as st
 
@@ -27,6 +27,7 @@ from engine.store.runs import Run
 from pages.shared import state
 from pages.shared.safe import plain, visible
 
+T = TypeVar("T")
 MANY = 60
 """Levels of a slider from which on only measured ones have a dot."""
 LONGEST = 40
@@ -84,21 +85,54 @@ Options = Sequence[Any] | Mapping[Any, str]
 Named = Callable[[Any], str]
 
 
-def _offered(options: Options, named: Named | None) -> tuple[list[Any], Named]:
-    if isinstance(options, Mapping):
-        return list(options), named or options.__getitem__
-    return list(options), named or str
+def beside(*widths: int) -> list[Any]:
+    """Columns for pickers, whose boxes stand on one line."""
+    return st.columns(widths, gap="medium", vertical_alignment="bottom")
+
+
+def grid(
+    items: Sequence[T], across: int, gap: Literal["small", "large"] = "large"
+) -> Iterator[tuple[Any, T]]:
+    """Items with a column for each, row by row, so that neighbours begin at one height."""
+    for start in range(0, len(items), across):
+        yield from zip(st.columns(across, gap=gap), items[start : start + across], strict=False)
 
 
 def select(label: str, options: Options, key: str, named: Named | None = None, **more: Any) -> Any:
     """A select box that lives in the address and is remembered on the next page."""
-    options, named = _offered(options, named)
-    asked = state.unmet(key, options, named)
-    state.restore(key, options, named)
-    more = {"bind": state.BOUND, **more}
-    picked = st.selectbox(label, options, format_func=named, key=key, **more)
+    return _picked(st.selectbox, label, options, key, named, more)
+
+
+def segmented(
+    label: str, options: Options, key: str, named: Named | None = None, **more: Any
+) -> Any:
+    """A row of buttons of which one is always on; in the address, remembered."""
+    more = {"default": next(iter(options)), "required": True, **more}
+    return _picked(st.segmented_control, label, options, key, named, more)
+
+
+def _picked(
+    draw: Callable[..., Any],
+    label: str,
+    options: Options,
+    key: str,
+    named: Named | None,
+    more: dict[str, Any],
+) -> Any:
+    known = list(options)
+    named = named or (options.__getitem__ if isinstance(options, Mapping) else str)
+    asked = state.unmet(key, known, named)
+    state.restore(key, known, named)
+    picked = draw(label, known, format_func=named, key=key, **{"bind": state.BOUND, **more})
+    picked = picked if picked in known else next(iter(known), None)
     _say_unmet(key, asked, picked)
     return state.keep(key, picked)
+
+
+def select_group(groups: Iterable[str], key: str) -> str:
+    """One subgroup, or all: ""."""
+    named = {group: group_label(group, "All subgroups") for group in ("", *groups)}
+    return select("Subgroup", named, key)
 
 
 def _say_unmet(
@@ -130,25 +164,10 @@ def select_number(
     return found
 
 
-def segmented(
-    label: str, options: Options, key: str, named: Named | None = None, **more: Any
-) -> Any:
-    """A row of buttons of which one is always on; in the address, remembered."""
-    options, named = _offered(options, named)
-    asked = state.unmet(key, options, named)
-    state.restore(key, options, named)
-    more = {"default": options[0], "required": True, "bind": state.BOUND, **more}
-    picked = st.segmented_control(label, options, format_func=named, key=key, **more)
-    picked = picked if picked in options else options[0]
-    _say_unmet(key, asked, picked)
-    return state.keep(key, picked)
-
-
 def search(label: str, key: str) -> str:
     """What is looked for, stripped; remembered on the next page."""
-    state.restore_text(key)
-    typed = st.text_input(label, key=key, icon=":material/search:", max_chars=100)
-    return state.keep(key, typed.strip())
+    more: dict[str, Any] = {"icon": ":material/search:", "max_chars": 100}
+    return st.text_input(label, key=key, persist_state="session", **more).strip()
 
 
 def page_of(count: int, per_page: int, key: str) -> slice:

@@ -216,7 +216,8 @@ def _below(field: Field, track: str, value: Any) -> None:
         return
     _say_faults(field, mine)
     if examples := [one for fault in mine for one in fault.examples]:
-        shown = st.toggle("Show these items in clear", key=state.form_key(f"{field.name}_examples"))
+        key = state.form_key(f"{field.name}_examples")
+        shown = st.toggle("Show these items in clear", key=key, **widgets.STAYS)
         for text, said in examples:
             generated(text, "", said, shown)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -14,6 +13,7 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from engine.core import words
 from engine.core.errors import PruneAuditError
+from engine.core.files import ASSETS, PROJECT
 from engine.core.types import AXES, Values
 from engine.report import phrasing
 from engine.report.measured import notes_in_words
@@ -23,7 +23,6 @@ from pages.shared import cache, state, welcome
 from pages.shared.controls import button, choose, is_dark
 from pages.shared.navigation import (
     FIRST,
-    HIDDEN,
     WORKSPACE,
     Tab,
     draw_tabs,
@@ -37,7 +36,7 @@ from pages.shared.safe import boundary, escaped, plain, visible
 if TYPE_CHECKING:
     from engine.audit.jobs import JobState
 
-ROOT = Path(__file__).resolve().parents[2]
+PAGES = PROJECT / "pages"
 SCRIPTS = ("history.js", "names.js", "save.js")
 """Files of assets/ that run in the browser: what Streamlit has no way to say."""
 ABOUT = (
@@ -68,11 +67,11 @@ def begin_app() -> None:
     if state.reclaim():
         st.rerun()
     _configure()
-    st.html(ROOT / "assets" / "style.css")
+    st.html(ASSETS / "style.css")
     st.html(_colours())
-    script = "\n".join((ROOT / "assets" / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    script = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in SCRIPTS)
     st.html(f"<script>{script}</script>", unsafe_allow_javascript=True)
-    st.logo(str(ROOT / "assets" / "logo.svg"), size="large")
+    st.logo(str(ASSETS / "logo.svg"), size="large")
     if page := state.take(state.GO_TO):
         state.leave_page(at_once=True)
         turn_to(page)
@@ -100,7 +99,7 @@ def tabbed(page: str, tabs: Sequence[Tab] = ()) -> None:
 
 
 def _configure() -> None:
-    logo = str(ROOT / "assets" / "logo.svg")
+    logo = str(ASSETS / "logo.svg")
     st.set_page_config(
         page_title="PruneAudit", page_icon=logo, layout="wide", menu_items={"About": ABOUT}
     )
@@ -141,12 +140,11 @@ def navigation() -> st.Page:
     run = None
     with contextlib.suppress(PruneAuditError):  # the page says why it cannot be read
         run = current_run()
-    found = sorted(path.stem for path in (ROOT / "pages").glob("[!_]*.py"))
+    found = sorted(path.stem for path in PAGES.glob("[!_]*.py"))
     sections = {
         title: [_page(name, shown(name, run), run) for name in names]
         for title, names in sorted_in(found).items()
     }
-    sections[WORKSPACE] += [_page(name, False) for name in HIDDEN if name in found]
     # Streamlit gives the first page no address but "/": its name leads on to it, with parameters.
     by_name = st.Page(
         lambda: turn_to(FIRST, st.query_params.to_dict()),
@@ -161,7 +159,7 @@ def navigation() -> st.Page:
 def _page(name: str, is_shown: bool, run: cache.KeptRun | None = None) -> st.Page:
     entry, is_first = entry_of(name, run), name == FIRST
     return st.Page(
-        ROOT / "pages" / f"{name}.py",
+        PAGES / f"{name}.py",
         title=entry.title + (jobs_badge() if name == "jobs" else ""),
         icon=f":material/{entry.icon}:",
         default=is_first,
@@ -266,7 +264,10 @@ def link(page: str, label: str, **parameters: str) -> None:
     with contextlib.suppress(st.errors.StreamlitAPIException, KeyError):
         icon = f":material/{entry_of(page).icon}:"
         st.page_link(
-            ROOT / "pages" / f"{page}.py", label=label, icon=icon, query_params=parameters or None
+            PAGES / f"{page}.py",
+            label=label,
+            icon=icon,
+            query_params=parameters or None,
         )
 
 
@@ -299,7 +300,8 @@ def turn_to(page: str, parameters: Mapping[str, str] | None = None) -> None:
     """
     with contextlib.suppress(StreamlitPageNotFoundError):
         st.switch_page(
-            ROOT / "pages" / f"{page}.py", query_params={**state.run_named(), **(parameters or {})}
+            PAGES / f"{page}.py",
+            query_params={**state.run_named(), **(parameters or {})},
         )
 
 

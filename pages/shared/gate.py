@@ -10,26 +10,24 @@ word reaches code that would look it up.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping
 from http.cookies import CookieError, SimpleCookie
-from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
-Scope = MutableMapping[str, Any]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+from starlette.responses import PlainTextResponse, RedirectResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 COOKIE, TOKEN = "pruneaudit", "token"
-HEADERS = (
-    (b"content-security-policy", b"frame-ancestors 'self'"),
-    (b"x-frame-options", b"SAMEORIGIN"),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-)
+HEADERS = {
+    "content-security-policy": "frame-ancestors 'self'",
+    "x-frame-options": "SAMEORIGIN",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
 ROOT = b"<script>window.__streamlit = {BACKEND_BASE_URL: location.origin + '/'}</script>"
 _NOT_ASKED = (b"accept-encoding", b"if-none-match", b"if-modified-since", b"range")
 """Headers by which a browser would get a page packed, in part or not at all."""
@@ -40,7 +38,7 @@ class Gate:
     address must hold, "" for none: then everybody who can log in to this machine can open the app.
     """
 
-    def __init__(self, app: App, hosts: Iterable[str] = (), token: str = "") -> None:
+    def __init__(self, app: ASGIApp, hosts: Iterable[str] = (), token: str = "") -> None:
         self.app, self.token = app, token
         self.hosts = {host.strip().lower() for host in (*LOOPBACK, *hosts) if host.strip()}
 
@@ -48,9 +46,9 @@ class Gate:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
         elif why := self._refused(scope):
-            await _refuse(scope, send, why)
+            await _refusal(scope, why)(scope, receive, send)
         elif self.token and not self._knows(scope):
-            await self._let_in(scope, send)
+            await self._let_in(scope)(scope, receive, send)
         else:
             await self.app(scope, receive, _with_headers(send))
 
@@ -81,7 +79,7 @@ class Gate:
             cookie.value.encode(), self.token.encode()
         )
 
-    async def _let_in(self, scope: Scope, send: Send) -> None:
+    def _let_in(self, scope: Scope) -> ASGIApp:
         """An address with the right token is turned into a cookie and leads to itself without the
         token."""
         query = parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
@@ -89,20 +87,16 @@ class Gate:
         if scope["type"] == "websocket" or not hmac.compare_digest(
             given.encode(), self.token.encode()
         ):
-            await _refuse(
+            return _refusal(
                 scope,
-                send,
                 "This app asks for the address it printed when it was started: with its token.",
             )
-            return
         rest = urlencode([(name, value) for name, value in query if name != TOKEN])
         to = quote(scope["path"].lstrip("/")) + (
             f"?{rest}" if rest else ""
         )  # quoted: browsers take \\ for /
         cookie = f"{COOKIE}-{_port(scope)}={self.token}; HttpOnly; SameSite=Strict; Path=/"
-        told = [(b"location", f"/{to}".encode()), (b"set-cookie", cookie.encode())]
-        await send({"type": "http.response.start", "status": 303, "headers": [*told, *HEADERS]})
-        await send({"type": "http.response.body", "body": b""})
+        return RedirectResponse(f"/{to}", 303, {**HEADERS, "set-cookie": cookie})
 
 
 def name_of(address: str) -> str:
@@ -153,15 +147,12 @@ def _port(scope: Scope) -> int:
 
 
 def _with_headers(send: Send) -> Send:
-    async def sent(message: MutableMapping[str, Any]) -> None:
+    ours = {name.encode(): value.encode() for name, value in HEADERS.items()}
+
+    async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
-            ours = {name for name, _ in HEADERS}
-            kept = [
-                (name, value)
-                for name, value in message.get("headers", ())
-                if name.lower() not in ours
-            ]
-            message = {**message, "headers": [*kept, *HEADERS]}
+            kept = [one for one in message.get("headers", ()) if one[0].lower() not in ours]
+            message = {**message, "headers": [*kept, *ours.items()]}
         await send(message)
 
     return sent
@@ -171,7 +162,7 @@ class Rooted:
     """An ASGI app around another: tells every page that its server answers at "/". Else Streamlit
     looks for it below the page's own address first, in vain."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -179,9 +170,9 @@ class Rooted:
             await self.app(scope, receive, send)
             return
         kept = [one for one in scope["headers"] if one[0].lower() not in _NOT_ASKED]
-        said: list[MutableMapping[str, Any]] = []
+        said: list[Message] = []
 
-        async def hear(message: MutableMapping[str, Any]) -> None:
+        async def hear(message: Message) -> None:
             said.append(message)
 
         await self.app({**scope, "headers": kept}, receive, hear)
@@ -193,10 +184,7 @@ class Rooted:
         await send({"type": "http.response.body", "body": whole})
 
 
-async def _refuse(scope: Scope, send: Send, why: str) -> None:
+def _refusal(scope: Scope, why: str) -> ASGIApp:
     if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 1008, "reason": why[:120]})
-        return
-    told = [(b"content-type", b"text/plain; charset=utf-8"), *HEADERS]
-    await send({"type": "http.response.start", "status": 403, "headers": told})
-    await send({"type": "http.response.body", "body": why.encode()})
+        return WebSocketClose(1008, why[:120])
+    return PlainTextResponse(why, 403, HEADERS)

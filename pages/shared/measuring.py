@@ -22,7 +22,7 @@ from engine.resident.client import start_takes
 from engine.store.runs import default_root
 from pages.shared import jobs, panels, roots, state
 from pages.shared.cache import KeptRun, made, predicted_at
-from pages.shared.controls import button, fold, select
+from pages.shared.controls import beside, button, fold, select
 from pages.shared.safe import boundary, escaped, plain, show_errors
 
 ASK = "measure"
@@ -157,7 +157,7 @@ def _ask_benchmark(run: KeptRun, choice: Choice, own: Benchmarks) -> None:
         "benchmark's file as its authors publish it. The result becomes one more way to read this "
         "page."
     )
-    left, right = st.columns([2, 5], gap="medium", vertical_alignment="bottom")
+    left, right = beside(2, 5)
     with left:
         name = select("Benchmark", own.known(), state.BENCHMARK)
     with right:

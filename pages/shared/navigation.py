@@ -54,44 +54,36 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "new_audit": Entry("New audit", "add_circle"),
         "jobs": Entry("Jobs", "pending_actions"),
         "models": Entry("Models and data", "database"),
+        "compare": Entry("Compare", "compare_arrows"),
     },
 }
 """A page that no section names stands in the last one."""
+ENTRIES = {page: entry for entries in SECTIONS.values() for page, entry in entries.items()}
 FIRST = "summary"
 """The page that has the address "/"."""
 WORKSPACE = "Workspace"
 WITHOUT_AN_AUDIT = ("summary",)
 """Shown where no audit is chosen, beside the workspace."""
-HIDDEN: Mapping[str, Entry] = {"compare": Entry("Compare", "compare_arrows")}
+HIDDEN = ("compare",)
 """Opened from other pages, never listed."""
 
 
 def entry_of(page: str, run: Run | None = None) -> Entry:
     """How a page is listed, in the words of the chosen run's kind; for one that nobody listed, its
     file's name."""
-    entry = _listed(page)
-    return (
-        entry
-        if run is None
-        else replace(entry, title=track_of(run).screens.titles.get(page, entry.title))
-    )
-
-
-def _listed(page: str) -> Entry:
-    for entries in (*SECTIONS.values(), HIDDEN):
-        if page in entries:
-            return entries[page]
-    return Entry(page.replace("_", " ").capitalize(), "article")
+    entry = ENTRIES.get(page) or Entry(page.replace("_", " ").capitalize(), "article")
+    if run is None:
+        return entry
+    return replace(entry, title=track_of(run).screens.titles.get(page, entry.title))
 
 
 def sorted_in(found: Sequence[str]) -> dict[str, list[str]]:
-    """The pages that are here, by section, in the order of lists; those of HIDDEN are in none."""
-    listed = {name for entries in (*SECTIONS.values(), HIDDEN) for name in entries}
+    """The pages that are here, by section, in the order of lists."""
     sections = {
         section: [name for name in entries if name in found]
         for section, entries in SECTIONS.items()
     }
-    sections[WORKSPACE] += [name for name in found if name not in listed]
+    sections[WORKSPACE] += [name for name in found if name not in ENTRIES]
     return {section: names for section, names in sections.items() if names}
 
 
@@ -99,8 +91,8 @@ def shown(page: str, run: Run | None) -> bool:
     """Whether the navigation lists a page: everybody's pages, and of the others those that this
     audit has."""
     if page in SECTIONS[WORKSPACE] or page in WITHOUT_AN_AUDIT:
-        return True
-    if run is None or page in HIDDEN:
+        return page not in HIDDEN
+    if run is None:
         return False
     owned = {name for track in tracks().values() for name in track.screens.pages}
     if page in owned and page not in track_of(run).screens.pages:

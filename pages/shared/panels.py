@@ -20,7 +20,7 @@ from engine.report.tracks import terms_of
 from engine.report.verdict import RULE, Fact, Verdict
 from pages.shared import state
 from pages.shared.cache import MEMORY, Call, KeptRun, made, ready
-from pages.shared.controls import capital, fold
+from pages.shared.controls import capital, fold, grid
 from pages.shared.frame import current_run
 from pages.shared.safe import Marker, escaped, plain, unbroken, visible
 
@@ -68,6 +68,11 @@ def show(
             with place:
                 draw(made(run, make, choice, **given.get(make, {})))
     look_ahead(run, [make for row in makes for make in row], choice, given)
+
+
+def shows(*rows: Make | tuple[Make, ...]) -> Callable[[KeptRun, Choice], None]:
+    """What draws a tab of nothing but these panels."""
+    return lambda run, choice: show(run, choice, *rows)
 
 
 def draw_folded(panel: Panel, key: str) -> None:
@@ -164,16 +169,12 @@ def _parts(panel: Panel, key: str, selectable: bool) -> Any:
     """
     clicked = None
     beside = len(panel.parts) if len(panel.parts) < 4 else 2 if len(panel.parts) == 4 else 3
-    for start in range(0, len(panel.parts), beside):
-        row = panel.parts[start : start + beside]
-        for place, (column, part) in enumerate(
-            zip(st.columns(beside, gap="small"), row, strict=False), start
-        ):
-            with column:
-                mine = state.key_of(key, place)
-                found = _chart(replace(panel, figure=part, parts=()), mine, selectable)
-            if selectable and fresh(mine, found):
-                clicked = found
+    for place, (column, part) in enumerate(grid(panel.parts, beside, "small")):
+        with column:
+            mine = state.key_of(key, place)
+            found = _chart(replace(panel, figure=part, parts=()), mine, selectable)
+        if selectable and fresh(mine, found):
+            clicked = found
     return clicked
 
 

@@ -59,9 +59,8 @@ def show(make: Callable[[Published, Any, Choice], Iterable[Panel]]) -> None:
             "Files", type=["csv", "json"], accept_multiple_files=True, key="published_files"
         )
     with right:
-        state.restore_text(state.PUBLISHED_FOLDER)
-        folder = st.text_input("Or a folder or file on this machine", key=state.PUBLISHED_FOLDER)
-        state.keep(state.PUBLISHED_FOLDER, folder)
+        label, key = "Or a folder or file on this machine", "published_folder"
+        folder = st.text_input(label, key=key, persist_state="session")
     paths = _paths(given or [], folder.strip())
     if paths and (scores := cache.load_published(offer.read, paths)):
         for panel in make(offer, scores, Choice("fasp", AXES[0], 0.2, dark=is_dark())):

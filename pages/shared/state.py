@@ -55,7 +55,6 @@ SHOW_WRITTEN = "show_written"
 SENTENCE = "sentence"
 SECOND_SENTENCE = "second_sentence"
 COMPARED = "compared"
-PUBLISHED_FOLDER = "published_folder"
 OFF = "off"
 OFF_OF = "off_of"
 UNDO = "undo"
@@ -64,7 +63,6 @@ STARTED = "started"
 INSPECTED = "inspected"
 FORECAST = "forecast"
 FILL = "fill"
-FORM = "form_as_left"
 RAY = "ray_cluster"
 STEP = "step"
 STAGE_BAR = "stage_bar"
@@ -185,12 +183,6 @@ def _plain(text: str) -> str:
     )
 
 
-def restore_list(key: str, options: Sequence[Any]) -> None:
-    """`restore` for a widget of several values: those of them that are still offered."""
-    if key not in st.session_state and kept(key):
-        st.session_state[key] = [value for value in kept(key) if value in options]
-
-
 def restore_nearest(key: str, options: Sequence[float], named: Callable[[Any], str] = str) -> None:
     """`restore` for a number: where it is not offered any more, the nearest that is."""
     remembered = kept(key)
@@ -307,16 +299,8 @@ def open_run(run_id: str) -> None:
 
 
 def form_key(field: str) -> str:
-    """Key of one field of the form for a new audit."""
+    """Key of one field of the form for a new audit, which stays as it was left."""
     return f"new_{field}"
-
-
-def restore_form() -> None:
-    """Fill the form for a new audit as it was left: Streamlit forgets fields that a page does not
-    draw."""
-    for key, value in kept(FORM, {}).items():
-        if key not in st.session_state:
-            st.session_state[key] = value
 
 
 def fill_form(track: str, values: dict[str, Any]) -> None:
@@ -327,17 +311,6 @@ def fill_form(track: str, values: dict[str, Any]) -> None:
 def filled(track: str) -> dict[str, Any]:
     """Those of one track's form."""
     return dict(kept(FILL, {}).get(track, {}))
-
-
-def keep_form() -> None:
-    """Remember what stands in the form; files are kept where they were uploaded to, and chosen
-    anew."""
-    now = {
-        key: value
-        for key, value in st.session_state.items()
-        if str(key).startswith(form_key("")) and isinstance(value, str | int | float | list | tuple)
-    }
-    keep(FORM, {**kept(FORM, {}), **now})
 
 
 def value_of(key: str, default: Any = None) -> Any:

@@ -20,7 +20,7 @@ from engine.report.contents import default_choice
 from engine.report.tracks import track_of, tracks
 from engine.store.runs import Run, RunSummary
 from pages.shared import cache, state
-from pages.shared.controls import button, capital, is_dark
+from pages.shared.controls import button, capital, grid, is_dark
 from pages.shared.safe import boundary, escaped, visible
 
 AT_FIRST = 10
@@ -93,12 +93,10 @@ def _kind(kinds: set[str]) -> str | None:
 
 def _grid(cards: Sequence[Any], draw: Callable[[Any], None]) -> None:
     """Cards in rows of two, so that neighbours are equally high."""
-    for start in range(0, len(cards), 2):
-        columns = st.columns(2, gap="small")
-        for column, one in zip(columns, cards[start : start + 2], strict=False):
-            box = column.container(border=True, height="stretch", vertical_alignment="distribute")
-            with box:
-                draw(one)
+    for column, one in grid(cards, 2, "small"):
+        box = column.container(border=True, height="stretch", vertical_alignment="distribute")
+        with box:
+            draw(one)
 
 
 def _card(summary: RunSummary) -> None:

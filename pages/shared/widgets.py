@@ -21,6 +21,8 @@ from pages.shared import roots, state
 from pages.shared.controls import capital
 from pages.shared.safe import plain
 
+STAYS: dict[str, Any] = {"persist_state": "session"}
+"""Of every field: what was typed is there after a look at another page."""
 EMBEDDED, UPLOAD, PATH = "Embedded", "Upload", "Path on this machine"
 NONE = "none"
 
@@ -33,7 +35,7 @@ def draw(field: Field, key: str, values: Values, faults: list[Fault]) -> Any:
 
 def setting(declared: Setting, key: str, start: Any = None) -> Any:
     """The widget a declared setting of a method asks for."""
-    about: dict[str, Any] = {"key": f"{key}_{declared.name}", "help": declared.help or None}
+    about = {"key": f"{key}_{declared.name}", "help": declared.help or None, **STAYS}
     label = declared.label or capital(declared.name.replace("_", " "))
     value = declared.default if start is None else start
     if declared.kind == "flag":
@@ -63,7 +65,7 @@ def _label(field: Field, more: str = "") -> str:
 
 
 def _common(field: Field, key: str) -> dict[str, Any]:
-    return {"key": key, "help": field.hint or None}
+    return {"key": key, "help": field.hint or None, **STAYS}
 
 
 def _named(field: Field, value: str) -> str:
@@ -144,7 +146,7 @@ def _path(field: Field, key: str, _: Values, faults: list[Fault]) -> str | None:
     if where == UPLOAD:
         found = _uploaded(field, key, field.label, label_visibility="collapsed")
     else:
-        typed = st.text_input(field.label, key=f"{key}_path", label_visibility="collapsed")
+        typed = st.text_input(field.label, key=f"{key}_path", label_visibility="collapsed", **STAYS)
         found = _expanded(typed.strip())
     if not found:
         faults.append(Fault(field.label, "nothing is chosen.", "Upload a file or name a path."))
@@ -153,7 +155,7 @@ def _path(field: Field, key: str, _: Values, faults: list[Fault]) -> str | None:
 
 def _number(field: Field, key: str, _: Values, __: list[Fault]) -> Any:
     """A number, in percent where it is a share, or the word allowed in its place."""
-    if field.word and st.toggle(field.word_label, key=f"{key}_word"):
+    if field.word and st.toggle(field.word_label, key=f"{key}_word", **STAYS):
         return field.word
     label, common = _label(field), _common(field, key)
     scale = 100 if field.percent else 1
@@ -232,7 +234,7 @@ def _led(field: Field, key: str, chosen: list[str]) -> list[str]:
     first = may[:1]
     if len(may) > 1:
         named, key = partial(_named, field), _keyed(f"{key}_first", may)
-        first = [st.selectbox(field.lead, may, format_func=named, key=key)]
+        first = [st.selectbox(field.lead, may, format_func=named, key=key, **STAYS)]
     return [*first, *(name for name in chosen if name not in first)]
 
 
@@ -286,7 +288,7 @@ def _settings_per_method(field: Field, key: str, values: Values, _: list[Fault])
 
 def _pairs(field: Field, key: str, values: Values, _: list[Fault]) -> dict[str, Any] | None:
     """A recipe; where there need not be one, a switch comes first."""
-    if field.optional and not st.toggle(field.label, key=key, help=field.hint or None):
+    if field.optional and not st.toggle(field.label, **_common(field, key)):
         return None
     if not field.optional:
         st.markdown(f"**{field.label}**")
@@ -312,6 +314,7 @@ def _changes(field: Field, key: str, values: Values, _: list[Fault]) -> list[dic
             key=f"{key}_{name}_{one.name}",
             help=one.help,
             placeholder="usual",
+            **STAYS,
         ).strip()
         given |= {one.name: typed} if typed else {}
     return [{"name": name, **given, **changed(rest, f"{key}_{name}")}]

@@ -12,7 +12,7 @@ from engine.report.tracks import Effects, track_of
 from engine.tracks.language_models.panels import correlations
 from pages.shared import panels, published, state
 from pages.shared.cache import KeptRun, made
-from pages.shared.controls import fold
+from pages.shared.controls import fold, grid
 from pages.shared.navigation import Tab
 
 
@@ -39,11 +39,10 @@ def across_axes(run: KeptRun, choice: Choice) -> None:
 
 def _other_maps(run: KeptRun, choice: Choice, maps: Effects, axes: list[str]) -> None:
     """The map of every axis but the chosen one, which stands on the first tab."""
-    for start in range(0, len(axes), 2):
-        for column, axis in zip(st.columns(2, gap="large"), axes[start : start + 2], strict=False):
-            with column:
-                panel = made(run, maps.bias, replace(choice, axis=axis))
-                panels.draw(panel, state.key_of("map", axis))
+    for column, axis in grid(axes, 2):
+        with column:
+            panel = made(run, maps.bias, replace(choice, axis=axis))
+            panels.draw(panel, state.key_of("map", axis))
 
 
 TAB = Tab("Across axes", across_axes)

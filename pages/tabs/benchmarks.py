@@ -11,8 +11,9 @@ from engine.report.tracks import benchmarks_of, track_of
 from engine.store.runs import Run
 from pages.shared import safe, state
 from pages.shared.cache import KeptRun, made
-from pages.shared.controls import page_of, select
+from pages.shared.controls import beside, page_of, select
 from pages.shared.navigation import Tab
+from pages.tabs.example import example
 
 PER_PAGE = 6
 
@@ -26,7 +27,7 @@ def draw_benchmarks(run: KeptRun, choice: Choice) -> None:
     own = benchmarks_of(run)
     assert own is not None  # the tab is drawn where `has` says so
     known = own.known()
-    left, right, _ = st.columns([4, 2, 4], gap="medium", vertical_alignment="bottom")
+    left, right, _ = beside(4, 2, 4)
     with left:
         named = {name: known.get(name, name) for name in own.names(run)}
         name = select("Benchmark", named, state.BENCHMARK)
@@ -48,20 +49,16 @@ def draw_benchmarks(run: KeptRun, choice: Choice) -> None:
 
 def _example(row: dict, at: int, shown: bool, after: str) -> None:
     """What both models prefer, beside each other."""
-    with st.container(border=True):
-        top, switch = st.columns([7, 2], vertical_alignment="top")
-        with switch:
-            key = state.shown_key(row["label"], at)
-            shown = st.toggle("Show", key=key, disabled=shown) or shown
-        with top:
-            if row["prompt"]:
-                safe.generated(row["prompt"], row["label"], "", shown)
-            else:
-                safe.passage("", row["label"])
-        sides = {"before": "Dense", "after": after}
-        for box, (side, model) in zip(st.columns(2, gap="medium"), sides.items(), strict=True):
-            with box:
-                safe.generated(row[side], model, row[f"{side}_note"], shown)
+
+    def head(shown: bool) -> None:
+        if row["prompt"]:
+            safe.generated(row["prompt"], row["label"], "", shown)
+        else:
+            safe.passage("", row["label"])
+
+    names = {"before": "Dense", "after": after}
+    sides = [(row[side], model, row[f"{side}_note"]) for side, model in names.items()]
+    example(state.shown_key(row["label"], at), shown, head, sides)
 
 
 TAB = Tab("Benchmarks", draw_benchmarks, has)

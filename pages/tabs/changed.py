@@ -22,6 +22,7 @@ from pages.shared import panels, safe, state
 from pages.shared.anecdote import WITHHELD, question_of
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import (
+    beside,
     capital,
     group_label,
     is_dark,
@@ -29,6 +30,7 @@ from pages.shared.controls import (
     search,
     segmented,
     select,
+    select_group,
 )
 from pages.shared.navigation import Tab
 from pages.shared.safe import plain
@@ -150,11 +152,9 @@ def _filters(every: pd.DataFrame, per_page: int) -> tuple[str, dict[str, pd.Data
     page."""
     if "text" in every and every["text"].any():
         every = holding(every, ("text", "text_b"), search("Search in the texts", state.SEARCH))
-    left, middle, right = st.columns([4, 5, 3], gap="medium", vertical_alignment="bottom")
+    left, middle, right = beside(4, 5, 3)
     with left:
-        groups = [EVERY, *sorted(set(every["group"]) - {""})]
-        named = {group: group_label(group, "All subgroups") for group in groups}
-        group = select("Subgroup", named, "changed_group")
+        group = select_group(sorted(set(every["group"]) - {""}), "changed_group")
     with middle:
         kinds = {**KINDS, **(OTHER if (every["kind"] == "other").any() else {})}
         kind = segmented("What happened", kinds, "changed")

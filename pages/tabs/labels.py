@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import pandas as pd
+from collections.abc import Callable
+from typing import Any
+
 import streamlit as st
 
 from engine.report import phrasing
@@ -78,11 +80,22 @@ def _label(run: KeptRun, sample: Sample, name: str, number: int) -> bool:
     place = min(state.kept(key, todo), todo)
     text = texts.iloc[place].to_dict() if place < len(texts) else None
     said = answers.get(text["text"], "") if text else ""
+    shown = bool(state.kept(state.SHOWN))
+
+    def answer(given: str) -> None:
+        """Keep an answer; of a key that is pressed twice, the first."""
+        with safe.boundary():
+            now = open_run(sample.run_id)
+            if text and _given(now, sample, name).get(text["text"], "") == said:
+                after = {**dict.fromkeys(texts["text"], ""), text["text"]: given}
+                keep(now, Store(default_root()), sample, name, after)
+                state.keep(key, place + 1)
+
     with st.container(border=True, key="label_card"):
         top = st.empty()
         with st.container(horizontal=True, gap="small"):
             if text:
-                _answers(sample, name, texts, text["text"], said, key, place)
+                _answers(answer, text["text"], shown)
             back = ("label", "back", place)
             first = place == 0
             go = (state.keep, key, place - 1)
@@ -90,7 +103,7 @@ def _label(run: KeptRun, sample: Sample, name: str, number: int) -> bool:
         if text:
             safe.passage(text["prompt"], label="prompt")
             note = f"you said: {said}" if said else ""
-            safe.generated(text["written"], "what a model wrote", note, state.kept(state.SHOWN))
+            safe.generated(text["written"], "what a model wrote", note, shown)
         told = f"{done.sum()} of {phrasing.count(len(texts), 'text')} labelled"
         top.progress(float(done.mean()), told)  # last: once it counts, keys answer the next text
     return text is not None
@@ -103,40 +116,15 @@ def _given(run: KeptRun, sample: Sample, name: str) -> dict[str, str]:
     return dict(zip(mine["text"], mine["label"], strict=True))
 
 
-def _answers(
-    sample: Sample, name: str, texts: pd.DataFrame, text: str, said: str, key: str, place: int
-) -> None:
+def _answers(answer: Callable[[str], None], text: str, shown: bool) -> None:
     """A button for each answer. Each text has its own: a key that is pressed before the next text
-    is on screen must not answer it. said: the answer that is on screen."""
-    shown = bool(state.kept(state.SHOWN))
+    is on screen must not answer it."""
     label, icon = ("Hide texts", "visibility_off") if shown else ("Show texts", "visibility")
     go = (state.keep, state.SHOWN, not shown)
     button(label, ("label", "show"), *go, icon=icon, shortcut="S", help=OFFENSIVE)
-    for answer, (letter, icon) in KEYS.items():
-        given = (sample, name, [*texts["text"]], text, said, answer, key, place)
-        mine = ("label", letter, text)
-        button(
-            capital(answer), mine, _answer, *given, icon=icon, shortcut=letter, disabled=not shown
-        )
-
-
-def _answer(
-    sample: Sample,
-    name: str,
-    drawn: list[str],
-    text: str,
-    said: str,
-    answer: str,
-    key: str,
-    place: int,
-) -> None:
-    """Keep an answer; of a key that is pressed twice, the first."""
-    with safe.boundary():
-        run = open_run(sample.run_id)
-        if _given(run, sample, name).get(text, "") == said:
-            after = {**dict.fromkeys(drawn, ""), text: answer}
-            keep(run, Store(default_root()), sample, name, after)
-            state.keep(key, place + 1)
+    for one, (letter, icon) in KEYS.items():
+        more: dict[str, Any] = {"icon": icon, "shortcut": letter, "disabled": not shown}
+        button(capital(one), ("label", letter, text), answer, one, **more)
 
 
 TAB = Tab("Labels", draw_labels, lambda run: run.has("generations") and run.has("texts"))

@@ -15,8 +15,9 @@ from engine.tracks.language_models import words as own
 from engine.tracks.language_models.examples import apart, pairs
 from pages.shared import safe, state
 from pages.shared.cache import KeptRun, made
-from pages.shared.controls import group_label, page_of, search, select
+from pages.shared.controls import beside, group_label, page_of, search, select, select_group
 from pages.shared.navigation import Tab
+from pages.tabs.example import example
 
 PER_PAGE = 10
 PER_SIDE = 5
@@ -59,13 +60,11 @@ def draw_texts(run: KeptRun, choice: Choice) -> None:
 
 def _filters(found: pd.DataFrame) -> tuple[pd.DataFrame, str, slice]:
     """The rows asked for, their order, and which of them or of either side are on the page."""
-    first, left, middle, right = st.columns([3, 3, 3, 2], gap="medium", vertical_alignment="bottom")
+    first, left, middle, right = beside(3, 3, 3, 2)
     with first:
         typed = search("Search in the texts", state.SEARCH)
     with left:
-        groups = [EVERY, *sorted(found["subgroup"].unique())]
-        named = {group: group_label(group, "All subgroups") for group in groups}
-        group = select("Subgroup", named, "subgroup")
+        group = select_group(sorted(found["subgroup"].unique()), "subgroup")
     mine = found if group == EVERY else found[found["subgroup"] == group]
     mine = holding(mine, SEARCHED, typed)
     with middle:
@@ -124,24 +123,21 @@ def _summary(variant: Values, rows: pd.DataFrame) -> None:
 def _example(row: dict, at: int, shown: bool, after: str, narrow: bool = False) -> None:
     """A prompt with both texts, beside each other or, where `narrow`, one below the other; `after`
     names the second model."""
-    change = phrasing.signed(row["change"])
     label = f"{group_label(row['subgroup'])}, seed {row['seed']}"
-    with st.container(border=True):
-        top, switch = st.columns([5, 2] if narrow else [7, 2], vertical_alignment="top")
-        with top:
-            safe.passage(row["prompt"], label=label)
-        with switch:
-            key = state.shown_key(row["text_id_pruned"], at)
-            shown = st.toggle("Show", key=key, disabled=shown) or shown
-        boxes = [st.container(), st.container()] if narrow else st.columns(2, gap="medium")
-        sides = (("dense", "Dense", ""), ("pruned", after, f" ({change})"))
-        texts = [str(row["text_dense"]), str(row["text_pruned"])]
-        for box, text, other, (side, model, more) in zip(
-            boxes, texts, reversed(texts), sides, strict=True
-        ):
-            note = f"toxicity {phrasing.number(row[f'toxicity_{side}'])}{more}"
-            with box:
-                safe.generated(text, model, note, shown, apart(text, other))
+    change = f" ({phrasing.signed(row['change'])})"
+    texts = [str(row["text_dense"]), str(row["text_pruned"])]
+    names = (("dense", "Dense", ""), ("pruned", after, change))
+    sides = [
+        (
+            text,
+            model,
+            f"toxicity {phrasing.number(row[f'toxicity_{side}'])}{more}",
+            apart(text, other),
+        )
+        for text, other, (side, model, more) in zip(texts, texts[::-1], names, strict=True)
+    ]
+    key = state.shown_key(row["text_id_pruned"], at)
+    example(key, shown, lambda _: safe.passage(row["prompt"], label=label), sides, narrow)
 
 
 TAB = Tab("Texts", draw_texts, lambda run: run.has("generations") and run.has("texts"))
