@@ -6,7 +6,7 @@ TRACK = TrackEntry(
     __name__,
     "Attention heads of a language model",
     place=1,
-    question="playground:Prompt",
+    question="asks:Prompt",
     asks="cut heads of a language model, see who pays",
     request="request:AuditRequest",
     benchmarks="panels.benchmarks:BENCHMARKS",

@@ -58,7 +58,9 @@ class Made:
         return self.method.applied(context.lm, self.level, text, self.seed)
 
     def bytes(self, lm: LanguageModel) -> tuple[int, int]:
-        return self.method.bytes(lm)
+        from engine.tracks.language_models.compressions._linear import bytes_by
+
+        return bytes_by(lm, self.method.bits)
 
     def reached(self, lm: LanguageModel) -> float:
         return self.method.reached(lm, self.level)

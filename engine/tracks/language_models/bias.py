@@ -58,11 +58,6 @@ class NullBand:
     def ends(self) -> tuple[float, float, float, float]:
         return self.mean, self.low, self.high, self.p
 
-    @property
-    def excess(self) -> float:
-        """Measured bias minus the mean of the null."""
-        return self.value - self.mean
-
 
 def null_band(
     table: pd.DataFrame, reading: str = "group_means", n_permutations: int = 1000, seed: int = 0

@@ -171,6 +171,14 @@ class PromptContext(MeasurementContext):
     def _rows_digest(self) -> Callable[[str, str], str]:
         return cache(lambda axis, split: digest_of(self.rows(axis, split)["prompt_id"].tolist()))
 
+    def judged(
+        self, cut: tuple[int, ...], axis: str, split: str, seeds: Sequence[int]
+    ) -> pd.DataFrame:
+        """Verdicts of all seeds, with the columns of their prompts that bias is read by."""
+        parts = self.fetch([Shard("verdicts", cut, axis, split, seed) for seed in seeds])
+        prompts = self.rows(axis, split)[["prompt_id", "subgroup", "template", "descriptor"]]
+        return prompts.merge(pd.concat(parts), on="prompt_id", validate="one_to_many")
+
     def rows_digest(self, axis: str, split: str) -> str:
         return self._rows_digest(axis, split)
 

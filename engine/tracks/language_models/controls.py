@@ -243,9 +243,11 @@ def _compared(
 ) -> Values:
     """Bias of the method and of every control on the same texts, and which controls are no worse,
     clearly or not."""
-    own = _texts(context, variant.cut, variant.target_axis, stage)
+    own, *tables = (
+        context.judged(cut, variant.target_axis, stage.split, stage.seeds)
+        for cut in (variant.cut, *cuts)
+    )
     errors = BiasErrors(own)
-    tables = [_texts(context, cut, variant.target_axis, stage) for cut in cuts]
     changes = [errors.difference(table, reading) for table in tables]
     return {
         "method": bias(own, reading),
@@ -254,12 +256,6 @@ def _compared(
         "below": np.array([change.value <= 0 for change in changes]),
         "unclear": np.array([not (change.low > 0 or change.high < 0) for change in changes]),
     }
-
-
-def _texts(context: PromptContext, cut: tuple[int, ...], axis: str, stage: Stage) -> pd.DataFrame:
-    parts = context.fetch([Shard("verdicts", cut, axis, stage.split, seed) for seed in stage.seeds])
-    prompts = context.rows(axis, stage.split)[["prompt_id", "subgroup", "template", "descriptor"]]
-    return prompts.merge(pd.concat(parts), on="prompt_id", validate="one_to_many")
 
 
 # How much work measuring the variants will be, before there are scores: what a budget of scoring

@@ -1,5 +1,5 @@
 """The playground: a prompt that the dense and a pruned model are to go on from, checked before
-anything loads, how it is answered, and what one answer looks like."""
+anything loads, and what one answer looks like."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engine.audit.tracks import request_from
 from engine.core import words
 from engine.core.errors import Fault, RequestError, refusal, unknown
 from engine.core.text import CONTROL, visible
-from engine.core.types import HeadMask, Hooks, Values
+from engine.core.types import HeadMask, Values
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.heat_map import map_scale, token_labels, token_map
@@ -26,9 +26,7 @@ from engine.report.charts.panel import Choice, Panel, blank
 from engine.report.charts.where_it_looks import SIDES, add_side, name_rows
 from engine.report.contents import default_choice
 from engine.report.palette import series_styles, style_of
-from engine.resident.asks import Ask
-from engine.resident.warm import Warm
-from engine.store.runs import Run, Store, run_in
+from engine.store.runs import Run
 from engine.surgery.named import heads_of
 from engine.tracks.language_models.arms import arm_of
 from engine.tracks.language_models.request import AuditRequest
@@ -68,7 +66,7 @@ class Question:
 
 
 def question_of(given: Values, run: Run) -> Question:
-    """The question, or RequestError with every fault. given: see `Prompt`."""
+    """The question, or RequestError with every fault. given: see `asks.py`."""
     faults = [unknown("question", name, KNOWN) for name in given if name not in KNOWN]
     request = request_from(run.request)
     prompt = given.get("prompt", "")
@@ -277,32 +275,6 @@ def exchanged(prompt: str, old: str, new: str, texts: Iterable[str] = ()) -> str
 def _pattern(word: str) -> re.Pattern[str]:
     """The word on its own, with the article before it."""
     return re.compile(rf"{_ARTICLE}(?<!\w)(?P<word>{re.escape(word)})(?!\w)", re.IGNORECASE)
-
-
-# The question to the resident engine.
-
-
-class Prompt(Ask):
-    """given: run (id), prompt; variant (id) or heads (a list of "layer.head" or units), else the
-    variant where readers start. Also tokens (new ones), seed, axis; siblings (true, or words to put
-    in the subgroup's place); head ("layer.head") whose attention is wanted.
-
-    Told while it is written: {side: dense or pruned, row, text so far}. The answer: run, cut (in
-    words), heads, judge, judged (what it reads), seed, tokens, notes, rows, attention. rows are the
-    prompt and its siblings, each with prompt, subgroup, word, prompt_score, dense and pruned
-    ({text, pieces, score}). parts_at is the first token that differs, or None; next the likeliest
-    tokens there, or at the start: {token, dense, pruned, drawn_by}. attention is None or {layer,
-    head, tokens, dense, pruned}: weights [tokens, tokens], None where the head is off.
-    """
-
-    name = "prompt"
-
-    def answer(self, given: Values, warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
-        run = run_in(store, given.get("run"))
-        question = question_of(given, run)
-        from engine.tracks.language_models.side_by_side import answered, loaded  # torch
-
-        return answered(question, loaded(run, warm, question.arm), warm, hooks)
 
 
 # What one answer looks like: the next token where two texts part, attention before and after.

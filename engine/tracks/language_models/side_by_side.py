@@ -97,7 +97,7 @@ def _prove_same(run: Run, where: str, name: str, found: str, expected: str) -> N
 
 
 def answered(question: Question, models: Loaded, warm: Warm, hooks: Hooks) -> dict[str, Any]:
-    """The answer, JSON-able: see `playground.Prompt`. Texts are told to `hooks.point` as they are
+    """The answer, JSON-able: see `asks.py`. Texts are told to `hooks.point` as they are
     written."""
     lm = models.lm
     prompts = [row.prompt for row in question.rows]

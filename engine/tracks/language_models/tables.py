@@ -239,10 +239,8 @@ class OnAxis:
 class Measured:
     """Reads shards of one request and turns them into tables. Equal masks are evaluated once."""
 
-    def __init__(
-        self, context: PromptContext, request: AuditRequest, progress: Progress, n_boot: int = 1000
-    ) -> None:
-        self.context, self.request, self.progress, self.n_boot = context, request, progress, n_boot
+    def __init__(self, context: PromptContext, request: AuditRequest, progress: Progress) -> None:
+        self.context, self.request, self.progress = context, request, progress
         self.on = lru_cache(1)(self._on)  # what has rows for prompts is of one axis at a time
         self.windows, self.text_row = cache(self._windows), cache(self._text_row)
         self.known: dict[str, int] = {}
@@ -326,8 +324,8 @@ class Measured:
         preset, nan = self.context.settings.window, float("nan")
         if windows.empty:
             return _row("perplexity", Interval(nan, nan, nan, 0), None) | {"axis": ""}
-        value, shown = perplexity(windows, preset), perplexity_interval(windows, self.n_boot)
-        change = paired_perplexity_difference(dense, windows, self.n_boot)
+        value, shown = perplexity(windows, preset), perplexity_interval(windows)
+        change = paired_perplexity_difference(dense, windows)
         if preset.published:  # its mean of window means has no interval of its own
             shown = Interval(value, nan, nan, shown.n)
             change = Difference(value - perplexity(dense, preset), nan, nan, nan, shown.n)
@@ -340,7 +338,7 @@ class Measured:
         windows = self.context.fetch([what.shard("divergence", split=TEST)])[0]
         rows = []
         for metric, column, most in (("divergence", "kl", np.inf), ("flipped", "flipped", 1.0)):
-            shown = share_interval(windows, column, self.n_boot, most)
+            shown = share_interval(windows, column, most)
             row = _row(metric, shown, _as_difference(shown))
             rows.append(row | {"axis": "", "n": int(windows["tokens"].sum())})
         return rows

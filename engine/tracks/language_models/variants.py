@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -266,7 +265,10 @@ def search_gamma(
     sparsities = sorted({variant.sparsity for variant in tried})
     cuts = {(variant.gamma, variant.sparsity): variant for variant in tried}
     grid = [[cuts[gamma, sparsity] for sparsity in sparsities] for gamma in gammas]
-    texts = partial(validation_texts, context, request)
+
+    def texts(one: Variant) -> pd.DataFrame:
+        return context.judged(one.cut, one.target_axis, VALIDATION, request.seed_list)
+
     boot = BiasBootstrap(texts(grid[0][0]), draws, key_of("search", tried[0].target_axis))
     bias = _over(grid, lambda one: boot.draws(texts(one), request.reading))
     log_ppl = _over(grid, lambda one: _log_ppl(context, one.cut, draws))
@@ -281,18 +283,6 @@ def search_gamma(
 def _over(grid: Sequence[Sequence[Variant]], draws: Callable[[Variant], np.ndarray]) -> np.ndarray:
     """`draws` of every variant, [draws] each, as [draws, gammas, sparsities]."""
     return np.moveaxis(np.array([[draws(one) for one in row] for row in grid]), -1, 0)
-
-
-def validation_texts(
-    context: PromptContext, request: AuditRequest, variant: Variant
-) -> pd.DataFrame:
-    """Verdicts of a variant on the validation prompts of its target axis, all seeds."""
-    axis = variant.target_axis
-    tables = context.fetch(
-        [Shard("verdicts", variant.cut, axis, VALIDATION, seed) for seed in request.seed_list]
-    )
-    prompts = context.rows(axis, VALIDATION)[["prompt_id", "subgroup", "template", "descriptor"]]
-    return prompts.merge(pd.concat(tables), on="prompt_id")
 
 
 def _best_baseline(

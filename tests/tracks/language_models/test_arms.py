@@ -24,10 +24,10 @@ from engine.report.verdict import verdict
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
 from engine.tracks.language_models import predicted
+from engine.tracks.language_models.asks import Prompt
 from engine.tracks.language_models.evidence import differences
 from engine.tracks.language_models.growing import check_growth, grow
 from engine.tracks.language_models.panels import cuts as arms
-from engine.tracks.language_models.playground import Prompt
 from engine.tracks.language_models.request import AuditRequest, validate
 from engine.tracks.language_models.run import run_audit
 from tests.builders import exchanged, faults_of

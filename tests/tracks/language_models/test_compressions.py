@@ -63,7 +63,7 @@ def test_sparsegpt_errs_less_than_the_same_number_of_smallest_weights():
     )  # correlated
     inputs[:, 7] = 0  # an input that is never seen
     weight = torch.randn(40, 150, generator=generator)
-    found = sparse(weight, inputs.T @ inputs, 0.5)
+    found = sparse(weight, inputs.T @ inputs, 0.5, 128)
     plain = weight.masked_fill(lowest(weight.abs(), 0.5), 0)
     error, other = ((inputs @ (weight - one).T).square().sum() for one in (found, plain))
     assert error < 0.9 * other

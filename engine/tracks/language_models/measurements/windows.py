@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 
 from engine.core.errors import PruneAuditError
-from engine.core.types import Values, Window
+from engine.core.types import Values
 from engine.models.load_language_model import LanguageModel
 from engine.models.runtime import positions_at_once, rows_at_once
 from engine.surgery.heads.mask import gated, head_means, means_table
@@ -23,6 +23,7 @@ from engine.tracks.language_models.likelihoods import (
     token_nll,
     window_nll,
 )
+from engine.tracks.language_models.measurements.texts import head_group
 from engine.tracks.language_models.perplexity import (
     LONGEST,
     Span,
@@ -31,9 +32,6 @@ from engine.tracks.language_models.perplexity import (
     same_length,
     spans_of,
 )
-
-TOGETHER = 32
-"""About so many single heads share one dense pass; whole layers."""
 
 
 class Windows(Measurement):
@@ -64,23 +62,18 @@ class Windows(Measurement):
     def together(self, context: PromptContext, shard: Shard) -> Hashable:
         if len(shard.cut) != 1 or kept_in(context, shard.split):
             return shard.cut, shard.arm
-        layers = max(1, TOGETHER // context.lm.n_heads)
-        return shard.split, shard.cut[0] // (context.lm.n_heads * layers)
+        return shard.split, head_group(context, shard.cut[0])
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         block = kept_in(context, shards[0].split)
         if len(shards[0].cut) == 1 and len(shards) > 1 and not block:
             return single_heads(context, shards[0].split, [shard.cut[0] for shard in shards])
-        window = windows_alike(context.settings.window, context.lm) if shards[0].arm else None
+        window, room = context.settings.window, context.lm.n_positions - len(context.lm.begin)
+        if shards[0].arm and not window.published:  # which may have more positions
+            window = replace(window, length=min(window.length or LONGEST, room))
         with context.applied(shards[0]) as lm:
             return [
-                window_nll(
-                    lm,
-                    context.tokens[shard.split],
-                    window or context.settings.window,
-                    context.telling,
-                    block=block,
-                )
+                window_nll(lm, context.tokens[shard.split], window, context.telling, block)
                 for shard in shards
             ]
 
@@ -99,14 +92,6 @@ def kept_in(context: PromptContext, split: str) -> int | None:
         return None
     n_tokens, window = len(context.tokens[split]), context.settings.window
     return block_of(n_tokens, window, context.lm.n_positions)
-
-
-def windows_alike(window: Window, lm: LanguageModel) -> Window:
-    """The windows that a model takes, for one that may have more positions."""
-    room = lm.n_positions - len(lm.begin)
-    return (
-        window if window.published else replace(window, length=min(window.length or LONGEST, room))
-    )
 
 
 def _windows(context: PromptContext, tokens: Sequence[int]) -> tuple[list[Span], list[list[int]]]:
@@ -149,6 +134,13 @@ class _OfText(Measurement):
     def size(self, context: PromptContext, shard: Shard) -> float:
         return self.times * context.kind("windows").size(context, shard)
 
+    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        return [self.of_split(context, shard.split) for shard in shards]
+
+    def of_split(self, context: PromptContext, split: str) -> pd.DataFrame:
+        """The table of the dense model on the text of a split."""
+        raise NotImplementedError
+
 
 class WindowGradients(_OfText):
     """Columns: window, nll (nats, summed), tokens, then one per unit: ∂ nll / ∂ξ_h at ξ = 1."""
@@ -157,10 +149,7 @@ class WindowGradients(_OfText):
     version = 2
     times = 3.0
 
-    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
-        return [self._one(context, shard.split) for shard in shards]
-
-    def _one(self, context: PromptContext, split: str) -> pd.DataFrame:
+    def of_split(self, context: PromptContext, split: str) -> pd.DataFrame:
         spans, texts = _windows(context, context.tokens[split])
         first = [span.scored for span in spans]
         logps, slopes = row_gradients(context.lm, texts, first, None, context.hooks)
@@ -252,10 +241,7 @@ class HeadMeans(_OfText):
     name = "head_means"
     version = 2
 
-    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
-        return [self._one(context, shard.split) for shard in shards]
-
-    def _one(self, context: PromptContext, split: str) -> pd.DataFrame:
+    def of_split(self, context: PromptContext, split: str) -> pd.DataFrame:
         lm, (spans, texts) = context.lm, _windows(context, context.tokens[split])
         windows = [
             (ids[:-1], span.end - span.first) for span, ids in zip(spans, texts, strict=True)
@@ -266,13 +252,12 @@ class HeadMeans(_OfText):
 # |∂L/∂ξ_h| of the loss on every head's gate, window by window (Michel et al. 2019).
 
 
-class GateGradients(Measurement):
+class GateGradients(_OfText):
     """Columns: value (Σ over windows of |∂L/∂ξ_h|, L the mean loss of the window in nats per
     token), in unit order."""
 
     name = "michel"
     version = 2
-    any_threads = True
 
     def parts(self, context: PromptContext, shard: Shard) -> Values:
         tokens, window = len(context.tokens[shard.split]), asdict(context.settings.window)
@@ -283,12 +268,7 @@ class GateGradients(Measurement):
             "window": window,
         }
 
-    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
-        return [pd.DataFrame({"value": self._sums(context, shard.split)}) for shard in shards]
-
-    def _sums(self, context: PromptContext, split: str) -> np.ndarray:
-        """Σ over windows of |∂ loss/∂ξ_h| (nats per token and unit of gate) of every head, [units]
-        float64."""
+    def of_split(self, context: PromptContext, split: str) -> pd.DataFrame:
         lm = context.lm
         total = torch.zeros(lm.n_layers, lm.n_heads, dtype=torch.float64)
         for span, text in zip(*_windows(context, context.tokens[split]), strict=True):
@@ -299,7 +279,7 @@ class GateGradients(Measurement):
                 nll = token_nll(lm.model(input_ids=ids, use_cache=False).logits, ids)
                 loss = nll[:, span.scored - 1 :].mean()
                 total += torch.autograd.grad(loss, gates)[0].abs().double().cpu()
-        return total.reshape(-1).numpy()
+        return pd.DataFrame({"value": total.reshape(-1).numpy()})
 
     def size(self, context: PromptContext, shard: Shard) -> float:
         return 3.0 * len(context.tokens[shard.split]) / 100.0
