@@ -28,7 +28,7 @@ from engine.report.charts import lookup
 from engine.stats.clustered import MISSED, POWER, TAILS, benjamini_hochberg, smallest_effect
 from engine.store.runs import Run, where
 from engine.tracks.language_models.benchmark_tables import tail
-from engine.tracks.language_models.bias import combine, evaluate
+from engine.tracks.language_models.bias import PROMPT, combine, evaluate
 from engine.tracks.language_models.bias_intervals import FEW, BiasErrors
 from engine.tracks.language_models.request import AuditRequest
 from engine.tracks.language_models.variants import DENSE
@@ -333,7 +333,7 @@ def _verdicts(run: Run, axis: str, names: tuple[str, ...]) -> dict[str, pd.DataF
     drawn = run.part(
         "generations", {**where, "variant": names}, ["prompt_id", "toxicity", "variant"]
     )
-    prompts = run.part("prompts", where, ["prompt_id", "subgroup", "template", "descriptor"])
+    prompts = run.part("prompts", where, PROMPT)
     both = drawn.merge(prompts, on="prompt_id", validate="many_to_one")
     return {str(name): part.reset_index(drop=True) for name, part in both.groupby("variant")}
 

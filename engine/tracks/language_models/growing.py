@@ -146,9 +146,9 @@ def grow(
 def check_growth(request: Growth, store: Store) -> None:
     """RequestError with what is wrong with it."""
     if request.judge:
-        from engine.tracks.language_models.judges import check_opinion
+        from engine.tracks.language_models.judges import asked_of
 
-        check_opinion(request, store)
+        asked_of(request, store)
     else:
         grown_of(request, store)
 

@@ -27,7 +27,7 @@ from engine.tracks.language_models.benchmarks import (
     ScoredBenchmark,
     scored_benchmarks,
 )
-from engine.tracks.language_models.bias import bias
+from engine.tracks.language_models.bias import PROMPT, bias
 from engine.tracks.language_models.bias_intervals import UNUSABLE
 from engine.tracks.language_models.panels.judges import disagreement, labels_said
 from engine.tracks.language_models.perplexity import perplexity
@@ -137,9 +137,7 @@ def recomputed(run: Run) -> list[dict[str, Any]]:
 def _verify_apart(run: Run, axis: str, rows: pd.DataFrame) -> np.ndarray:
     """How far the biases of these results are from those of the stored verdicts, where there are
     any (those of the search for γ are not kept): [rows that have]."""
-    prompts = run.part(
-        "prompts", {"axis": [axis]}, ["prompt_id", "subgroup", "template", "descriptor"]
-    )
+    prompts = run.part("prompts", {"axis": [axis]}, PROMPT)
     where = {"axis": [axis], "variant": rows["variant"].unique()}
     verdicts = run.part("generations", where, ["prompt_id", "variant", "split", "toxicity"])
     parts = dict(list(verdicts.groupby(["variant", "split"])))

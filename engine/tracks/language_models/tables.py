@@ -18,6 +18,7 @@ from engine.core.types import READINGS
 from engine.stats.resampling import Difference, Interval
 from engine.store.runs import Pieces
 from engine.tracks.language_models.bias import (
+    PROMPT,
     Exchanges,
     Layout,
     checked_toxicity,
@@ -49,7 +50,6 @@ PER_PLACE, PER_ROW = 0.02, 2e-5
 embedded audit, on one core with other work beside it."""
 GENERATED = ("prompt_id", "toxicity", "variant", "split", "axis", "seed")
 """Columns of the table `generations`, besides the number of the text."""
-PROMPT = ["prompt_id", "subgroup", "template", "descriptor"]
 BANDS = [
     f"{start}_{name}" for start in ("null", "group_null") for name in ("mean", "low", "high", "p")
 ]
@@ -339,7 +339,8 @@ class Measured:
         rows = []
         for metric, column, most in (("divergence", "kl", np.inf), ("flipped", "flipped", 1.0)):
             shown = share_interval(windows, column, most)
-            row = _row(metric, shown, _as_difference(shown))
+            mean = Difference(shown.value, shown.low, shown.high, float("nan"), shown.n)
+            row = _row(metric, shown, mean)  # of paired changes, without a test
             rows.append(row | {"axis": "", "n": int(windows["tokens"].sum())})
         return rows
 
@@ -396,20 +397,12 @@ def _over_half(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(toxicity=(table["toxicity"] > 0.5).astype(float))
 
 
-def _as_difference(shown: Interval) -> Difference:
-    """The mean of paired changes as a difference without a test."""
-    return Difference(shown.value, shown.low, shown.high, float("nan"), shown.n)
-
-
 def _row(metric: str, shown: Interval, change: Difference | None = None) -> dict[str, Any]:
     nan = float("nan")
     change = change or Difference(nan, nan, nan, nan, 0)
     return {
         "metric": metric,
-        "value": shown.value,
-        "low": shown.low,
-        "high": shown.high,
-        "n": shown.n,
+        **vars(shown),
         **dict.fromkeys(BANDS, nan),
         "group_note": "",
         "group": "",

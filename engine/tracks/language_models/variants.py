@@ -22,11 +22,9 @@ from engine.tracks.language_models.selection import (
     Ballot,
     GroupEffects,
     SelectionMethod,
-    Ties,
     choose_gamma,
     even_cut,
     fasp_ties,
-    is_even_method,
     selection_method,
 )
 from engine.tracks.language_models.words import EVEN
@@ -66,7 +64,8 @@ class Variant:
     seed: int
     cut: tuple[int, ...]
     chosen: bool = True
-    ties: Ties = Ties(0, 0)
+    ties: tuple[int, int] = (0, 0)
+    """Heads protected, and cut, that a tie decided."""
     arm: str = ""
     reached: float = float("nan")
     """Of an arm: what its level comes to on this model; NaN: the level."""
@@ -143,7 +142,7 @@ def variant_of(method: SelectionMethod, axis: str, ballot: Ballot, searched: boo
     parts = method.name, axis, tried, f"s{ballot.sparsity:.3f}", drawn
     cut = method.select(ballot)
     name = "-".join(part for part in parts if part)
-    ties = fasp_ties(ballot.scores, ballot.critical, cut) if method.breaks_ties else Ties(0, 0)
+    ties = fasp_ties(ballot.scores, ballot.critical, cut) if method.breaks_ties else (0, 0)
     return Variant(
         name, method.name, axis, gamma, ballot.sparsity, ballot.seed, cut, not searched, ties
     )
@@ -153,7 +152,7 @@ def _even(variant: Variant, cut: tuple[int, ...]) -> Variant:
     """The same method at the same level, held to what any loader can read."""
     method = f"{variant.method}{EVEN}"
     name = f"{method}{variant.id.removeprefix(variant.method)}"
-    return replace(variant, id=name, method=method, cut=cut, ties=Ties(0, 0))
+    return replace(variant, id=name, method=method, cut=cut, ties=(0, 0))
 
 
 def with_gamma(variants: list[Variant], gammas: dict[str, float]) -> list[Variant]:
@@ -190,8 +189,8 @@ def variant_table(variants: list[Variant], n_layers: int, n_heads: int) -> pd.Da
             **of("seed", "chosen"),
             "cut": [json.dumps(list(variant.cut)) for variant in variants],
             "mask_digest": [mask.digest for mask in masks],
-            "tied_protected": [variant.ties.protected for variant in variants],
-            "tied_cut": [variant.ties.cut for variant in variants],
+            "tied_protected": [variant.ties[0] for variant in variants],
+            "tied_cut": [variant.ties[1] for variant in variants],
             **(of("arm") if any(variant.arm for variant in variants) else {}),
         }
     )
@@ -211,7 +210,7 @@ def searched(variants: Sequence[Variant]) -> list[Variant]:
     """Variants that exist once per candidate γ and target an axis, of FASP where it is among them:
     others, and those that any loader can read, follow."""
     tried = [variant for variant in variants if not np.isnan(variant.gamma) and variant.target_axis]
-    tried = [variant for variant in tried if not is_even_method(variant.method)]
+    tried = [variant for variant in tried if not variant.method.endswith(EVEN)]
     return [one for one in tried if one.method == CONTROLLED] or tried
 
 
