@@ -310,13 +310,9 @@ def differences(
     rows = []
     if reference in verdicts:
         errors = BiasErrors(verdicts[reference])
-        for name in others:
+        for name in (name for name in others if name in verdicts):
             with suppress(PruneAuditError):  # other prompts or seeds: nothing to pair
-                rows += (
-                    [{"variant": name, **_row(errors, verdicts[name], reading)}]
-                    if name in verdicts
-                    else []
-                )
+                rows.append({"variant": name, **_row(errors, verdicts[name], reading)})
     table = pd.DataFrame(
         rows, columns=[name for name in (*WAY_COLUMNS, "error", "freedom") if name != "null_q"]
     )

@@ -104,7 +104,7 @@ def opinion(request: Growth, store: Store, hooks: Hooks, executor: Executor | No
     run, info = asked_of(request, store)
     # The judge counts as what it is, instead of where it lies.
     asked = {**request.identity, "judge": info.name, "judge_hash": info.digest}
-    del asked["label"]
+    asked.pop("label", None)
     here = id_of(run.id, asked, CODE)
     store.prove_writable()
     if executor is not None:

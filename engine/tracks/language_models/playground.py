@@ -75,7 +75,9 @@ def question_of(given: Values, run: Run) -> Question:
     tokens = attempt(lambda: whole("tokens", request.max_new_tokens, 1, MOST_TOKENS), faults)
     seed = attempt(lambda: whole("seed", request.first_seed, 0, 2**31 - 1), faults)
     cut = attempt(lambda: _cut(run, given), faults)
-    head = attempt(lambda: _head(run, given.get("head")), faults)
+    word, head = given.get("head"), None
+    if word is not None:
+        head = attempt(lambda: heads_of([word], *_shape(run)).cut[0], faults)
     wanted = given.get("siblings") or ()
     if wanted is not True and not _are_words(wanted):
         advice = "Give words, or true for one of each subgroup."
@@ -118,10 +120,6 @@ def _cut(run: Run, given: Values) -> tuple[HeadMask, str, str]:
     row = rows.iloc[0].to_dict()
     mask = HeadMask.from_units(*shape, lookup.cut_units(row))
     return mask, lookup.variant_label(run, row), arm_of(row)
-
-
-def _head(run: Run, word: Any) -> tuple[int, int] | None:
-    return None if word is None else heads_of([word], *_shape(run)).cut[0]
 
 
 def _shape(run: Run) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, replace
 
@@ -134,15 +135,19 @@ class _OfText(Measurement):
     def size(self, context: PromptContext, shard: Shard) -> float:
         return self.times * context.kind("windows").size(context, shard)
 
+
+class _OfDense(_OfText):
+    """What is measured on the dense model alone."""
+
+    @abstractmethod
+    def of_split(self, context: PromptContext, split: str) -> pd.DataFrame:
+        """The table of the text of a split."""
+
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         return [self.of_split(context, shard.split) for shard in shards]
 
-    def of_split(self, context: PromptContext, split: str) -> pd.DataFrame:
-        """The table of the dense model on the text of a split."""
-        raise NotImplementedError
 
-
-class WindowGradients(_OfText):
+class WindowGradients(_OfDense):
     """Columns: window, nll (nats, summed), tokens, then one per unit: ∂ nll / ∂ξ_h at ξ = 1."""
 
     name = "window_gradients"
@@ -234,7 +239,7 @@ def _apart(*models: tuple[LanguageModel, torch.Tensor]) -> tuple[np.ndarray, np.
 # What each head hands over on average on a split of the corpus, for mean ablation.
 
 
-class HeadMeans(_OfText):
+class HeadMeans(_OfDense):
     """Columns: unit, then one per number of a head's output. Over the positions from which a token
     is scored."""
 
@@ -252,7 +257,7 @@ class HeadMeans(_OfText):
 # |∂L/∂ξ_h| of the loss on every head's gate, window by window (Michel et al. 2019).
 
 
-class GateGradients(_OfText):
+class GateGradients(_OfDense):
     """Columns: value (Σ over windows of |∂L/∂ξ_h|, L the mean loss of the window in nats per
     token), in unit order."""
 
