@@ -124,11 +124,7 @@ def readable_items(
 
 def scored_of(benchmark: Benchmark, table: pd.DataFrame) -> Scored:
     """Items and their log-likelihoods by role; table: rows as the benchmark's choices."""
-    roles = list(dict.fromkeys(benchmark.choices["role"]))
-    by_role = {role: (benchmark.choices["role"] == role).to_numpy() for role in roles}
-    logp = {role: table["logp"].to_numpy(dtype=float)[at] for role, at in by_role.items()}
-    tokens = {role: table["tokens"].to_numpy(dtype=float)[at] for role, at in by_role.items()}
-    return Scored(benchmark.items, logp, tokens)
+    return Scored.of_rows(benchmark.items, benchmark.choices["role"], table)
 
 
 def result_rows(numbers: pd.DataFrame) -> pd.DataFrame:

@@ -260,9 +260,7 @@ def run_meta(
         **audit.meta(f"{model_name(lm.name)}: {', '.join(request.axes)}"),
         **drawn,
         "model": {
-            "name": lm.name,
-            "revision": lm.revision,
-            "weight_hash": lm.weight_hash,
+            **{name: getattr(lm, name) for name in ("name", "revision", "weight_hash")},
             "model_type": model.model_type,
             "n_layers": lm.n_layers,
             "n_heads": lm.n_heads,

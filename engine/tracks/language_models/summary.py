@@ -66,12 +66,8 @@ def stored(run: Run, one: ScoredBenchmark, variant: str) -> Scored | None:
     ordered = texts[["choice", "role"]].merge(
         mine[["choice", "logp", "tokens"]], on="choice", validate="one_to_one"
     )
-    parts = {role: ordered[ordered["role"] == role] for role in one.roles}
-    logp = {role: part["logp"].to_numpy(dtype=float) for role, part in parts.items()}
-    tokens = {role: part["tokens"].to_numpy(dtype=float) for role, part in parts.items()}
-    return Scored(
-        texts[texts["role"] == next(iter(one.roles))].reset_index(drop=True), logp, tokens
-    )
+    items = texts[texts["role"] == next(iter(one.roles))].reset_index(drop=True)
+    return Scored.of_rows(items, ordered["role"], ordered)
 
 
 def benchmark_checks(run: Run) -> Iterator[dict[str, Any]]:

@@ -109,14 +109,17 @@ def all_variants(
             vectors = score_vectors(scores, axis)
             if method.needs_support and axis in unsupported:
                 continue  # the run's warnings say why
-            if any(np.isnan(vectors[name]).any() for name in method.needs):
+            if any(np.isnan(vectors[score]).any() for score in method.needs):
                 continue  # heads of this axis were not ranked (the run's warnings say why)
             effects = None if groups is None else GroupEffects.of(groups, axis, request.reading)
             for ballot in ballots_of(request, method, vectors, total, effects):
                 is_tried = request.gamma == SEARCH and method.uses_gamma
                 found.append(variant_of(method, axis, ballot, is_tried))
                 if request.deployable and shape and (cut := even_cut(method, ballot, shape)):
-                    found.append(_even(found[-1], cut))
+                    # the same, held to what any loader can read
+                    even, last = f"{name}{EVEN}", found[-1]
+                    label = f"{even}{last.id.removeprefix(name)}"
+                    found.append(replace(last, id=label, method=even, cut=cut, ties=(0, 0)))
     return found
 
 
@@ -146,13 +149,6 @@ def variant_of(method: SelectionMethod, axis: str, ballot: Ballot, searched: boo
     return Variant(
         name, method.name, axis, gamma, ballot.sparsity, ballot.seed, cut, not searched, ties
     )
-
-
-def _even(variant: Variant, cut: tuple[int, ...]) -> Variant:
-    """The same method at the same level, held to what any loader can read."""
-    method = f"{variant.method}{EVEN}"
-    name = f"{method}{variant.id.removeprefix(variant.method)}"
-    return replace(variant, id=name, method=method, cut=cut, ties=(0, 0))
 
 
 def with_gamma(variants: list[Variant], gammas: dict[str, float]) -> list[Variant]:
