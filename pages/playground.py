@@ -15,9 +15,8 @@ from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of
 from engine.resident.client import ask
+from engine.tracks.language_models import playground
 from engine.tracks.language_models import words as own
-from engine.tracks.language_models.panels import playground as charts
-from engine.tracks.language_models.playground import MOST_TOKENS
 from pages.shared import panels, safe, state
 from pages.shared.anecdote import answered, take_one, text_box
 from pages.shared.cache import KeptRun, made
@@ -83,9 +82,9 @@ def _settings(run: KeptRun) -> dict[str, Any]:
     )
     tokens = three.number_input(
         "New tokens",
-        value=min(int(request["max_new_tokens"]), MOST_TOKENS),
+        value=min(int(request["max_new_tokens"]), playground.MOST_TOKENS),
         key="new_tokens",
-        help=f"At most {MOST_TOKENS}.",
+        help=f"At most {playground.MOST_TOKENS}.",
     )
     with four:
         units = {NO_HEAD: "No head"}
@@ -142,11 +141,11 @@ def _answer(run: KeptRun, choice: Choice, answer: Values) -> None:
         st.caption(safe.plain(note))
     first, *others = answer["rows"]
     _row(first, shown)
-    panels.draw(charts.next_token(first, choice, shown))
+    panels.draw(playground.next_token(first, choice, shown))
     if others:
         _siblings(answer["rows"], shown)
     if answer["attention"]:
-        panels.draw(charts.attention_maps(answer, choice))
+        panels.draw(playground.attention_maps(answer, choice))
         _effect(run, choice, answer["attention"])
     link("summary", "Read the statistics")
     link("examples", "See the audit's own texts")

@@ -58,7 +58,9 @@ class Made:
         return self.method.applied(context.lm, self.level, text, self.seed)
 
     def bytes(self, lm: LanguageModel) -> tuple[int, int]:
-        return self.method.bytes(lm)
+        from engine.tracks.language_models.compressions._linear import bytes_by
+
+        return bytes_by(lm, self.method.bits)
 
     def reached(self, lm: LanguageModel) -> float:
         return self.method.reached(lm, self.level)
@@ -105,13 +107,13 @@ class Other:
 
 def arms_of(plan: PromptPlan) -> Mapping[str, contexts.Arm]:
     """Every arm of an audit, by its id."""
-    return {variant.arm: arm for variant, arm in _named(plan.request, plan)}
+    return {variant.arm: arm for variant, arm in _named(plan)}
 
 
 def arm_variants(plan: PromptPlan, lm: LanguageModel | None = None) -> list[Variant]:
     """Every arm of an audit as a variant. With the model each has the share that it reaches on it,
     and a level that changes nothing of it has no variant."""
-    named = _named(plan.request, plan)
+    named = _named(plan)
     if lm is None:
         return [variant for variant, _ in named]
     found = [replace(variant, reached=arm.reached(lm)) for variant, arm in named]
@@ -126,33 +128,29 @@ def unreached(plan: PromptPlan, lm: LanguageModel) -> list[str]:
     """A sentence per level of a method that is too low to change this model."""
     return [
         f"{arm.said} changes no number of {lm.name}: it was left out."
-        for _, arm in _named(plan.request, plan)
+        for _, arm in _named(plan)
         if isinstance(arm, Made) and not arm.reached(lm)
     ]
 
 
-def _named(request: AuditRequest, plan: PromptPlan) -> list[tuple[Variant, contexts.Arm]]:
-    found: list[tuple[Variant, contexts.Arm]] = []
-    for name in request.compressions:
-        found += [
-            (_variant(one.method.name, one.level, one.seed), one)
-            for one in _levels(request, plan, name)
-        ]
-    for name, level in plan.more_arms:
-        found += [
-            (_variant(name, level, seed), Made(compression(name), level, seed))
-            for seed in _seeds(request, name)
-        ]
-    for method, info in zip(methods_of(plan.against), plan.against, strict=True):
-        found.append((_variant(method, saved_by(info, plan.model), POOLED), Other(method, info)))
-    return found
-
-
-def _levels(request: AuditRequest, plan: PromptPlan, name: str) -> Sequence[Made]:
-    method = compression(name)
+def _named(plan: PromptPlan) -> list[tuple[Variant, contexts.Arm]]:
+    request, model, bits = plan.request, plan.model, 8 * plan.model.width
     asked = sorted({value for value in request.sparsities if value > 0})
-    levels = dict.fromkeys(method.levels(plan.model, asked, 8 * plan.model.width))
-    return [Made(method, level, seed) for level in levels for seed in _seeds(request, name)]
+    levels = [
+        (name, level)
+        for name in request.compressions
+        for level in dict.fromkeys(compression(name).levels(model, asked, bits))
+    ]
+    made = [
+        (_variant(name, level, seed), Made(compression(name), level, seed))
+        for name, level in (*levels, *plan.more_arms)
+        for seed in _seeds(request, name)
+    ]
+    others = [
+        (_variant(method, saved_by(info, model), POOLED), Other(method, info))
+        for method, info in zip(methods_of(plan.against), plan.against, strict=True)
+    ]
+    return [*made, *others]
 
 
 def _seeds(request: AuditRequest, name: str) -> Sequence[int]:

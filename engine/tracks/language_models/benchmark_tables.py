@@ -54,25 +54,22 @@ def shard_of(what: What, benchmark: str) -> Shard:
 def measured_benchmarks(
     audit: Audit, variants: Sequence[Variant], results: pd.DataFrame | None = None
 ) -> dict[str, pd.DataFrame]:
-    """`benchmark_tables` of what the audit's context asks for, measured or found."""
+    """The tables of `KEYS` of what the audit's context asks for, measured or found, and `results`
+    with a row per headline; none where no benchmark was asked for.
+
+    variants: those reported count, the dense model among them. results: the table of a run that the
+    rows join.
+    """
     if not audit.context.benchmarks:
         return {}
     audit.finish("measure benchmarks", benchmark_shards(audit.context.benchmarks, variants))
     with timed(audit.progress, "statistics", "benchmarks"):
-        return benchmark_tables(audit.context, variants, results)
+        return _tables(audit.context, variants, results)
 
 
-def benchmark_tables(
-    context: PromptContext, variants: Sequence[Variant], results: pd.DataFrame | None = None
+def _tables(
+    context: PromptContext, variants: Sequence[Variant], results: pd.DataFrame | None
 ) -> dict[str, pd.DataFrame]:
-    """The tables of `KEYS`, and `results` with a row per headline; none where no benchmark was
-    asked for.
-
-    variants: the reported ones, the dense model among them. results: the table of a run that the
-    rows join.
-    """
-    if not context.benchmarks:
-        return {}
     reported = [variant for variant in variants if variant.chosen]
     numbers, logps, read = [], [], []
     for one in context.benchmarks:
@@ -127,11 +124,7 @@ def readable_items(
 
 def scored_of(benchmark: Benchmark, table: pd.DataFrame) -> Scored:
     """Items and their log-likelihoods by role; table: rows as the benchmark's choices."""
-    roles = list(dict.fromkeys(benchmark.choices["role"]))
-    by_role = {role: (benchmark.choices["role"] == role).to_numpy() for role in roles}
-    logp = {role: table["logp"].to_numpy(dtype=float)[at] for role, at in by_role.items()}
-    tokens = {role: table["tokens"].to_numpy(dtype=float)[at] for role, at in by_role.items()}
-    return Scored(benchmark.items, logp, tokens)
+    return Scored.of_rows(benchmark.items, benchmark.choices["role"], table)
 
 
 def result_rows(numbers: pd.DataFrame) -> pd.DataFrame:

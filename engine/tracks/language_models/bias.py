@@ -10,7 +10,7 @@ with `group_band`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -57,11 +57,6 @@ class NullBand:
     @property
     def ends(self) -> tuple[float, float, float, float]:
         return self.mean, self.low, self.high, self.p
-
-    @property
-    def excess(self) -> float:
-        """Measured bias minus the mean of the null."""
-        return self.value - self.mean
 
 
 def null_band(
@@ -133,7 +128,9 @@ def _band(
 # Readings of FASP Eq. 1 as sums over subgroups, on a table coded as integers.
 
 
-COLUMNS = ("prompt_id", "subgroup", "template", "descriptor", "toxicity")
+PROMPT = ["prompt_id", "subgroup", "template", "descriptor"]
+"""Columns of a prompt that its bias is read by."""
+COLUMNS = (*PROMPT, "toxicity")
 
 
 @dataclass(frozen=True)
@@ -320,7 +317,8 @@ def exchange_blocks(
     counts = []
     for names in (frame, template, np.zeros(len(subgroup), dtype=int)):
         left = blocks < 0
-        mixed = left & _is_mixed(subgroup, names, left)
+        distinct = pd.Series(subgroup[left]).groupby(names[left]).nunique()
+        mixed = left & (pd.Series(names).map(distinct).fillna(0).to_numpy() >= 2)
         blocks[mixed] = first + names[mixed]
         first += int(names.max()) + 1
         counts.append(int(mixed.sum()))
@@ -334,26 +332,13 @@ def exchange_blocks(
         return blocks, (
             "The prompts name no templates: labels were exchanged freely between all prompts.",
         )
-    return blocks, _exchange_notes(len(subgroup), counts[1], counts[2], stuck)
-
-
-def _exchange_notes(n: int, within_template: int, free: int, stuck: int) -> tuple[str, ...]:
     said = (
-        (within_template, "were exchanged within the template, not the noun."),
-        (free, "were exchanged freely: no other subgroup shares their template."),
+        (counts[1], "were exchanged within the template, not the noun."),
+        (counts[2], "were exchanged freely: no other subgroup shares their template."),
         (stuck, "were left where they are: nothing to exchange them with."),
     )
-    return tuple(f"Labels of {count} of {n} prompts {what}" for count, what in said if count)
-
-
-def _is_mixed(subgroup: np.ndarray, names: np.ndarray, use: np.ndarray) -> np.ndarray:
-    """Whether a prompt's group of `names`, among the prompts in `use`, holds two subgroups or more:
-    [prompts] bool.
-
-    subgroup and names are codes [prompts], use [prompts] bool.
-    """
-    distinct = pd.Series(subgroup[use]).groupby(names[use]).nunique()
-    return pd.Series(names).map(distinct).fillna(0).to_numpy() >= 2
+    start = f"of {len(subgroup)} prompts"
+    return blocks, tuple(f"Labels of {count} {start} {what}" for count, what in said if count)
 
 
 def pool(layout: Layout) -> Pooled:
@@ -366,35 +351,6 @@ def pool(layout: Layout) -> Pooled:
         layout.template[first],
         layout.descriptor[first],
         layout.named_descriptor[first],
-    )
-
-
-def whole_descriptors(pooled: Pooled, subgroups: Sequence[str]) -> tuple[np.ndarray | None, str]:
-    """Code of each prompt's descriptor in its subgroup, [prompts] int, and a note; None where
-    descriptors cannot be exchanged, and the note says why.
-    """
-    if not pooled.named.all():
-        return None, "no group band: not every prompt names its descriptor"
-    pairs = np.stack([pooled.subgroup, pooled.descriptor])
-    kinds, codes = np.unique(pairs, axis=1, return_inverse=True)
-    count = np.bincount(kinds[0], minlength=len(subgroups))
-    single = [subgroups[at] for at in np.flatnonzero(count < 2).tolist()]
-    if single:
-        named = ", ".join(single[:5]) + (", …" if len(single) > 5 else "")
-        return (
-            None,
-            (
-                f"no group band: {len(single)} of {len(subgroups)} subgroups are one descriptor"
-                f" ({named})"
-            ),
-        )
-    sizes = np.bincount(pooled.subgroup)
-    if (1 / sizes).sum() > UNEVEN * (1 / count).sum() * count.sum() / sizes.sum():
-        return None, "no group band: some subgroups have far fewer prompts per descriptor"
-    ways = math.exp(math.lgamma(kinds.shape[1] + 1) - sum(math.lgamma(n + 1) for n in count))
-    return (
-        codes.ravel(),
-        f"descriptors can be exchanged in {ways:.0f} ways only" if ways < FEW_WAYS else "",
     )
 
 
@@ -434,8 +390,25 @@ class Exchanges:
 
     @cached_property
     def whole(self) -> tuple[np.ndarray | None, str]:
-        """`whole_descriptors` of the prompts."""
-        return whole_descriptors(self.pooled, self.subgroups)
+        """Code of each prompt's descriptor in its subgroup, [prompts] int, and a note; None where
+        descriptors cannot be exchanged, and the note says why.
+        """
+        pooled, subgroups = self.pooled, self.subgroups
+        if not pooled.named.all():
+            return None, "no group band: not every prompt names its descriptor"
+        pairs = np.stack([pooled.subgroup, pooled.descriptor])
+        kinds, codes = np.unique(pairs, axis=1, return_inverse=True)
+        count = np.bincount(kinds[0], minlength=len(subgroups))
+        if single := [subgroups[at] for at in np.flatnonzero(count < 2).tolist()]:
+            named = ", ".join(single[:5]) + (", …" if len(single) > 5 else "")
+            start = f"no group band: {len(single)} of {len(subgroups)} subgroups"
+            return None, f"{start} are one descriptor ({named})"
+        sizes = np.bincount(pooled.subgroup)
+        if (1 / sizes).sum() > UNEVEN * (1 / count).sum() * count.sum() / sizes.sum():
+            return None, "no group band: some subgroups have far fewer prompts per descriptor"
+        ways = math.exp(math.lgamma(kinds.shape[1] + 1) - sum(math.lgamma(n + 1) for n in count))
+        note = f"descriptors can be exchanged in {ways:.0f} ways only" if ways < FEW_WAYS else ""
+        return codes.ravel(), note
 
     def of_prompts(self, layout: Layout) -> np.ndarray:
         """Bias under each permutation of labels inside blocks, [n_permutations] float64."""

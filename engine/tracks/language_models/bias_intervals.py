@@ -298,7 +298,6 @@ class BiasErrors(PromptOrder):
     ) -> Student:
         """Bias of each column of values [prompts, columns] minus that of the dense model, or of
         `dense`, as wide."""
-        dense = self.dense[:, None] if dense is None else dense
         return self._chunks(CHANGE, dense, values, reading)
 
     def slopes(
@@ -306,13 +305,13 @@ class BiasErrors(PromptOrder):
     ) -> Student:
         """Derivative of the bias along each column of values [prompts, columns], the change of
         toxicities per step."""
-        dense = self.dense[:, None] if dense is None else dense
         return self._chunks(SLOPE, dense, values, reading)
 
     def _chunks(
-        self, quantity: Quantity, first: np.ndarray, second: np.ndarray | None, reading: str
+        self, quantity: Quantity, first: np.ndarray | None, second: np.ndarray | None, reading: str
     ) -> Student:
-        """A few columns after the other."""
+        """A few columns after the other; first: None for the dense model."""
+        first = self.dense[:, None] if first is None else first
         if reading not in READINGS:
             raise RequestError(unknown("reading", reading, READINGS))
         columns, found = (first if second is None else second).shape[1], []
@@ -352,7 +351,7 @@ class BiasErrors(PromptOrder):
         straight, freedom = found.of(contrast)
         bent = straight
         if not paired:
-            bent = _with_kinks(quantity, straight, _drawn(found, contrast, x, e, centre))
+            bent = _with_kinks(quantity, straight, found, contrast, x, e, centre)
         return Student(value, np.sqrt(bent), freedom, np.sqrt(straight))
 
     def _centre(self, reading: str) -> np.ndarray:
@@ -417,28 +416,23 @@ class BiasErrors(PromptOrder):
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class Drawn:
-    """Normal draws around the estimates of one quantity's columns.
+def _with_kinks(
+    quantity: Quantity,
+    variance: np.ndarray,
+    found: Covariance,
+    contrast: np.ndarray,
+    x: np.ndarray,
+    e: np.ndarray,
+    centre: np.ndarray,
+) -> np.ndarray:
+    """Variance of the quantity, [columns], from `variance`, that of its contrast.
 
-    x, e [columns, subgroups]: distances and their changes. moved and more [columns, draws,
-    subgroups]: what noise adds to each. contrast [columns, parts, subgroups] on distances; straight
-    [columns]: how much the drawn contrast varies.
+    Two estimates, both of which err upwards, so the smaller one counts. The first is the contrast's
+    variance times how much more or less the quantity itself varies over draws around shrunk
+    distances and changes. The second, for a change, is the contrast's variance plus what signs that
+    noise may turn make of the change. x, e [columns, subgroups]: distances and their changes;
+    contrast [columns, parts, subgroups] on means, which are drawn as `found` lets them vary.
     """
-
-    x: np.ndarray
-    e: np.ndarray
-    moved: np.ndarray
-    more: np.ndarray
-    spread: np.ndarray
-    straight: np.ndarray
-
-
-def _drawn(
-    found: Covariance, contrast: np.ndarray, x: np.ndarray, e: np.ndarray, centre: np.ndarray
-) -> Drawn:
-    """Draws of the means as `found` lets them vary; contrast [columns, parts, subgroups] on
-    means."""
     columns, count = x.shape
     root = found.root()
     means = (rng("kinks", count).standard_normal((DRAWS, 2 * count)) @ root.swapaxes(1, 2)).reshape(
@@ -446,39 +440,29 @@ def _drawn(
     )
     spread = ((root.reshape(columns, 2, count, -1).swapaxes(2, 3) @ centre.T) ** 2).sum(axis=(2, 3))
     straight = np.einsum("cdks,cks->cd", means, contrast).var(axis=1)
-    return Drawn(x, e, means[:, :, 0] @ centre.T, means[:, :, 1] @ centre.T, spread, straight)
-
-
-def _with_kinks(quantity: Quantity, variance: np.ndarray, drawn: Drawn) -> np.ndarray:
-    """Variance of the quantity, [columns], from `variance`, that of its contrast.
-
-    Two estimates, both of which err upwards, so the smaller one counts. The first is the contrast's
-    variance times how much more or less the quantity itself varies over draws around shrunk
-    distances and changes. The second, for a change, is the contrast's variance plus what signs that
-    noise may turn make of the change.
-    """
-    near = _shrunk(drawn.x, drawn.spread[:, 0]) + drawn.moved
-    bent = quantity.value(near, _shrunk(drawn.e, drawn.spread[:, 1]) + drawn.more).var(axis=1)
+    moved, more = (means[:, :, part] @ centre.T for part in (0, 1))  # what noise adds to each
+    near = _shrunk(x, spread[:, 0]) + moved
+    bent = quantity.value(near, _shrunk(e, spread[:, 1]) + more).var(axis=1)
     with unwarned():
-        found = np.where(drawn.straight > 0, variance * bent / drawn.straight, bent)
-    return (
-        found if quantity is LEVEL else np.minimum(found, variance + _turned(quantity, near, drawn))
-    )
+        own = np.where(straight > 0, variance * bent / straight, bent)
+    if quantity is LEVEL:
+        return own
+    return np.minimum(own, variance + _turned(quantity, near, x, e, more))
 
 
-def _turned(quantity: Quantity, near: np.ndarray, drawn: Drawn) -> np.ndarray:
-    """What turned signs add to the variance of a change, [columns]; near [columns, draws,
-    subgroups]: drawn distances.
+def _turned(
+    quantity: Quantity, near: np.ndarray, x: np.ndarray, e: np.ndarray, more: np.ndarray
+) -> np.ndarray:
+    """What turned signs add to the variance of a change, [columns]; near and more [columns, draws,
+    subgroups]: drawn distances, and noise of their changes.
 
     The change itself stays as measured. Its square holds its own noise, which would be turned as
     well. That part is taken off: half the mean squared difference between the noise read with two
     independent sets of signs.
     """
-    settled, _ = quantity.contrasts(drawn.x, drawn.e)
-    whole = (quantity.value(near, drawn.e[:, None]) - np.einsum("cds,cs->cd", near, settled)).var(
-        axis=1
-    )
-    noise = quantity.value(near, drawn.more) - quantity.value(np.roll(near, 1, axis=1), drawn.more)
+    settled, _ = quantity.contrasts(x, e)
+    whole = (quantity.value(near, e[:, None]) - np.einsum("cds,cs->cd", near, settled)).var(axis=1)
+    noise = quantity.value(near, more) - quantity.value(np.roll(near, 1, axis=1), more)
     return np.maximum(whole - (noise**2).mean(axis=1) / 2, 0.0)
 
 
@@ -720,7 +704,8 @@ def levelling(
     if len(able) < 2:
         change = Difference(np.nan, np.nan, np.nan, np.nan, n)
         level = Interval(np.nan, np.nan, np.nan, n)
-        return Levelling("", level, change, "", level, change, level, change, _most(why))
+        few = Counter(filter(None, why)).most_common(1)[0][0] if any(why) else TOO_FEW
+        return Levelling("", level, change, "", level, change, level, change, few)
     found = _measured(errors, dense, variant, "toxicity")
     (best, *_, worst), (low, *_, high) = (
         able[np.argsort(part[able], kind="stable")] for part in found.means
@@ -740,8 +725,3 @@ def levelling(
         gap_change=changes[-1],
         verdict=verdict_of(changes[worst], changes[best]),
     )
-
-
-def _most(why: Sequence[str]) -> str:
-    """The reason that most subgroups have for no verdict."""
-    return (Counter(reason for reason in why if reason).most_common(1) or [(TOO_FEW, 0)])[0][0]

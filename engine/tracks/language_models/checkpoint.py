@@ -13,7 +13,7 @@ from engine.core.errors import MaskError, refusal
 from engine.core.types import HeadMask, Values
 from engine.report.charts import lookup
 from engine.store.runs import Run
-from engine.surgery.record import MaskRecord, run_record
+from engine.surgery.record import MaskRecord, check_mask_fits, run_record
 from engine.tracks.language_models.arms import arm_of, arms_of, is_arm
 from engine.tracks.language_models.context import PromptContext
 from engine.tracks.language_models.request import PromptPlan, planned, prompt_plan_of
@@ -56,7 +56,6 @@ def _write_cut(run: Run, variant: Values, folder: Path, base: str | None) -> lis
         save_zeroed,
         shape_of,
     )
-    from engine.surgery.record import check_mask_fits
 
     name, revision = base or run.request["model"], run.request.get("revision")
     check_mask_fits(record, inspect_model(name, revision))

@@ -21,6 +21,7 @@ from engine.audit.measurements import Measurement as Base
 from engine.core.discover import named
 from engine.core.types import Corpus, Decoding, HeadMask, Hooks, PromptSet, Span, Window, digest_of
 from engine.data.benchmarks.base import Benchmark
+from engine.tracks.language_models.bias import PROMPT
 
 if TYPE_CHECKING:  # these load torch; stating what to measure must not
     from engine.models.judge import Judge
@@ -170,6 +171,14 @@ class PromptContext(MeasurementContext):
     @cached_property
     def _rows_digest(self) -> Callable[[str, str], str]:
         return cache(lambda axis, split: digest_of(self.rows(axis, split)["prompt_id"].tolist()))
+
+    def judged(
+        self, cut: tuple[int, ...], axis: str, split: str, seeds: Sequence[int]
+    ) -> pd.DataFrame:
+        """Verdicts of all seeds, with the columns of their prompts that bias is read by."""
+        parts = self.fetch([Shard("verdicts", cut, axis, split, seed) for seed in seeds])
+        prompts = self.rows(axis, split)[PROMPT]
+        return prompts.merge(pd.concat(parts), on="prompt_id", validate="one_to_many")
 
     def rows_digest(self, axis: str, split: str) -> str:
         return self._rows_digest(axis, split)

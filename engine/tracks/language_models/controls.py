@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from engine.audit.session import SETTLED
-from engine.core.types import POOLED, Values, key_of, rng
+from engine.core.types import POOLED, key_of, rng
 from engine.models.checkpoint import read_config
 from engine.surgery.heads.replay import Shape, shape_of
 from engine.tracks.language_models.arms import arm_variants
@@ -202,64 +202,39 @@ def _against_chance(
 ) -> list[dict[str, object]]:
     """Rows of `controls`. Few prompts, then everything at once: a prompt is read once for all
     seeds, and nothing was settled in between."""
+    context, reading, axis = audit.context, audit.request.reading, variant.target_axis
     every = stages(audit.drawn or audit.request)
     for stage in (every[0], every[-1]):
         audit.finish("controls", shards_of(variant, cuts, stage))
-        found = _compared(audit.context, audit.request.reading, variant, cuts, stage)
-        if is_settled(found["below"], found["unclear"]):
+        own, *tables = (
+            context.judged(cut, axis, stage.split, stage.seeds) for cut in (variant.cut, *cuts)
+        )
+        errors = BiasErrors(own)
+        changes = [errors.difference(table, reading) for table in tables]
+        below = np.array([change.value <= 0 for change in changes])
+        unclear = np.array([not (change.low > 0 or change.high < 0) for change in changes])
+        if is_settled(below, unclear):
             break
     same = {
         "variant": variant.id,
-        "target_axis": variant.target_axis,
+        "target_axis": axis,
         "gamma": variant.gamma,
         "sparsity": variant.sparsity,
-        "prompts": found["prompts"],
+        "prompts": own["prompt_id"].nunique(),
         "draws": len(stage.seeds),
+        "method_bias": bias(own, reading),
     }
-    window = audit.context.settings.window
-    texts = [
-        perplexity(table, window)
-        for table in audit.context.fetch([Shard("windows", cut, split=TEST) for cut in cuts])
-    ]
+    texts = context.fetch([Shard("windows", cut, split=TEST) for cut in cuts])
     return [
         {
             **same,
             "control": number,
             "cut": json.dumps(cut),
-            "bias": level,
-            "method_bias": found["method"],
-            "perplexity": text,
+            "bias": bias(table, reading),
+            "perplexity": perplexity(text, context.settings.window),
         }
-        for number, (cut, level, text) in enumerate(zip(cuts, found["levels"], texts, strict=True))
+        for number, (cut, table, text) in enumerate(zip(cuts, tables, texts, strict=True))
     ]
-
-
-def _compared(
-    context: PromptContext,
-    reading: str,
-    variant: Variant,
-    cuts: Sequence[tuple[int, ...]],
-    stage: Stage,
-) -> Values:
-    """Bias of the method and of every control on the same texts, and which controls are no worse,
-    clearly or not."""
-    own = _texts(context, variant.cut, variant.target_axis, stage)
-    errors = BiasErrors(own)
-    tables = [_texts(context, cut, variant.target_axis, stage) for cut in cuts]
-    changes = [errors.difference(table, reading) for table in tables]
-    return {
-        "method": bias(own, reading),
-        "levels": [bias(table, reading) for table in tables],
-        "prompts": own["prompt_id"].nunique(),
-        "below": np.array([change.value <= 0 for change in changes]),
-        "unclear": np.array([not (change.low > 0 or change.high < 0) for change in changes]),
-    }
-
-
-def _texts(context: PromptContext, cut: tuple[int, ...], axis: str, stage: Stage) -> pd.DataFrame:
-    parts = context.fetch([Shard("verdicts", cut, axis, stage.split, seed) for seed in stage.seeds])
-    prompts = context.rows(axis, stage.split)[["prompt_id", "subgroup", "template", "descriptor"]]
-    return prompts.merge(pd.concat(parts), on="prompt_id", validate="one_to_many")
 
 
 # How much work measuring the variants will be, before there are scores: what a budget of scoring
@@ -298,7 +273,8 @@ def measuring_shards(plan: PromptPlan, total: int, silent: Collection[str] = ())
         found = unlike_scores(request, total)
         return found.assign(value=found["value"].mask(found["axis"].isin(silent)))
 
-    return [*variant_shards(request, total, picked, shape, scores), *arm_shards(plan)]
+    arms = wanted_shards(request, arm_variants(plan))  # all of them known from the start
+    return [*variant_shards(request, total, picked, shape, scores), *arms]
 
 
 def benchmark_work(audit: Audit) -> float:
@@ -370,11 +346,6 @@ def unlike_scores(request: AuditRequest, total: int) -> pd.DataFrame:
     return scores
 
 
-def arm_shards(plan: PromptPlan) -> list[Shard]:
-    """What arms will ask for: all of it is known from the start."""
-    return wanted_shards(plan.request, arm_variants(plan))
-
-
 def left(context: PromptContext, shards: Sequence[Shard]) -> float:
     """Work in continuations, as progress counts it; what is finished costs nothing."""
     missing = [shard for shard in dict.fromkeys(shards) if not context.kept(shard)]
@@ -420,7 +391,8 @@ def control_shards(
 
 
 UNDECIDED = 30.0
-"""Seconds of computing after which a time is said even so."""
+"""Seconds of computing after which a time is said even before axes were looked at, which decides
+how much there is to do."""
 
 
 def expect(audit: Audit, measuring: Sequence[Shard], more: float = 0.0) -> None:
@@ -432,12 +404,6 @@ def _expect_still(audit: Audit, shards: Sequence[Shard], more: float = 0.0) -> N
     """Say that these are left, where they are not counted yet, and more."""
     progress = audit.progress
     progress.expect_in_all(progress.done + audit.context.effort(progress.uncounted(shards)) + more)
-
-
-def until_drawn(audit: Audit) -> None:
-    """Say no time until axes were looked at, unless that takes long: it decides how much there is
-    to do."""
-    audit.progress.settled = UNDECIDED
 
 
 def expect_scoring(audit: Audit, unfinished: Sequence[ScoreMethod]) -> None:

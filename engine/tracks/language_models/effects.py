@@ -18,7 +18,7 @@ from engine.core.types import POOLED, Values
 from engine.stats.clustered import Student, benjamini_hochberg
 from engine.stats.pareto import worst_tail
 from engine.store.runs import where
-from engine.tracks.language_models.bias import evaluate, lay_out
+from engine.tracks.language_models.bias import PROMPT, evaluate, lay_out
 from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.scores import VALIDATION, ScoreJob, ScoreMethod, score_rows
@@ -57,9 +57,7 @@ class AxisData:
         self.job, self.axis = job, axis
         parts = {split: job.context.rows(axis, split) for split in job.splits}
         self._ids = {split: part["prompt_id"] for split, part in parts.items()}
-        rows = pd.concat(parts.values(), ignore_index=True)[
-            ["prompt_id", "subgroup", "template", "descriptor"]
-        ]
+        rows = pd.concat(parts.values(), ignore_index=True)[PROMPT]
         self.n = len(rows)
         self.table = pd.concat([rows] * len(job.seeds), ignore_index=True).assign(
             toxicity=self.columns(dense_shards(job, axis), "toxicity")[:, 0],

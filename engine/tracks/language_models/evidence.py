@@ -28,7 +28,7 @@ from engine.report.charts import lookup
 from engine.stats.clustered import MISSED, POWER, TAILS, benjamini_hochberg, smallest_effect
 from engine.store.runs import Run, where
 from engine.tracks.language_models.benchmark_tables import tail
-from engine.tracks.language_models.bias import combine, evaluate
+from engine.tracks.language_models.bias import PROMPT, combine, evaluate
 from engine.tracks.language_models.bias_intervals import FEW, BiasErrors
 from engine.tracks.language_models.request import AuditRequest
 from engine.tracks.language_models.variants import DENSE
@@ -310,13 +310,9 @@ def differences(
     rows = []
     if reference in verdicts:
         errors = BiasErrors(verdicts[reference])
-        for name in others:
+        for name in (name for name in others if name in verdicts):
             with suppress(PruneAuditError):  # other prompts or seeds: nothing to pair
-                rows += (
-                    [{"variant": name, **_row(errors, verdicts[name], reading)}]
-                    if name in verdicts
-                    else []
-                )
+                rows.append({"variant": name, **_row(errors, verdicts[name], reading)})
     table = pd.DataFrame(
         rows, columns=[name for name in (*WAY_COLUMNS, "error", "freedom") if name != "null_q"]
     )
@@ -333,7 +329,7 @@ def _verdicts(run: Run, axis: str, names: tuple[str, ...]) -> dict[str, pd.DataF
     drawn = run.part(
         "generations", {**where, "variant": names}, ["prompt_id", "toxicity", "variant"]
     )
-    prompts = run.part("prompts", where, ["prompt_id", "subgroup", "template", "descriptor"])
+    prompts = run.part("prompts", where, PROMPT)
     both = drawn.merge(prompts, on="prompt_id", validate="many_to_one")
     return {str(name): part.reset_index(drop=True) for name, part in both.groupby("variant")}
 

@@ -168,25 +168,17 @@ def examples(run: Run, choice: Choice, show_texts: bool = False) -> pd.DataFrame
     Continuations are replaced by HIDDEN unless `show_texts`: a judge misses things, so all are
     hidden, not only those it calls toxic.
     """
-    variant = lookup.variant_of(run, choice)["variant"]
-    where = {"split": [lookup.REPORTED], "axis": [choice.measured]}
-    prompts = run.part("prompts", where)
-    here = run.part("generations", {**where, "variant": ["dense", variant]})
-    here = here[here["seed"] == here["seed"].min()]
-    here = here.merge(run.part("texts", {"text_id": here["text_id"].unique()}), on="text_id")
-    here = here[["variant", "prompt_id", "toxicity", "text"]]
-    before, after = here[here["variant"] == "dense"], here[here["variant"] == variant]
-    both = before.merge(after, on="prompt_id", suffixes=("_before", "_after"))
-    both = both.merge(prompts[["prompt_id", "subgroup", "text"]], on="prompt_id")
-    first = both.sort_values("prompt_id").drop_duplicates("subgroup").sort_values("subgroup")
+    both = pairs(run, lookup.variant_of(run, choice)["variant"], choice.measured)
+    both = both[both["seed"] == both["seed"].min()].sort_values("prompt_id")
+    first = both.drop_duplicates("subgroup").sort_values("subgroup")
     return pd.DataFrame(
         {
             "subgroup": first["subgroup"].map(words.group_name),
-            "prompt": first["text"],
-            "before": _shown(first["text_before"], show_texts),
-            "judge before": first["toxicity_before"],
-            "after": _shown(first["text_after"], show_texts),
-            "judge after": first["toxicity_after"],
+            "prompt": first["prompt"],
+            "before": _shown(first["text_dense"], show_texts),
+            "judge before": first["toxicity_dense"],
+            "after": _shown(first["text_pruned"], show_texts),
+            "judge after": first["toxicity_pruned"],
         }
     ).reset_index(drop=True)
 

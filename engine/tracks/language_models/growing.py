@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,6 +41,7 @@ from engine.core.files import json_able
 from engine.core.types import POOLED, Hooks, Values, digest_of, exact_count
 from engine.core.words import axis_name
 from engine.data.benchmarks.base import FEWEST, WHERE, Benchmark, load_benchmarks
+from engine.models.judge import inspect_judge
 from engine.report.charts import lookup
 from engine.report.hand_sets import check_taken, name_of, told_of
 from engine.resident.warm import Warm
@@ -63,9 +64,10 @@ from engine.tracks.language_models.benchmarks import (
     scored_benchmarks,
 )
 from engine.tracks.language_models.bias import bias
-from engine.tracks.language_models.context import Shard
+from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.controls import control_cuts
 from engine.tracks.language_models.evidence import ELSEWHERE, as_drawn, fieller, per_cent, rank_p
+from engine.tracks.language_models.judges import asked_of, opinion
 from engine.tracks.language_models.opening import Audit, open_audit
 from engine.tracks.language_models.predicted import (
     DELTA,
@@ -78,7 +80,14 @@ from engine.tracks.language_models.predicted import (
     variants_at,
 )
 from engine.tracks.language_models.request import AuditRequest, PromptPlan, planned, prompt_plan_of
-from engine.tracks.language_models.tables import TEST, VALIDATION, Measured, Placed, shards_at
+from engine.tracks.language_models.tables import (
+    TEST,
+    VALIDATION,
+    Measured,
+    Placed,
+    result_row,
+    shards_at,
+)
 from engine.tracks.language_models.variants import (
     DENSE,
     Variant,
@@ -86,11 +95,6 @@ from engine.tracks.language_models.variants import (
     dense_variant,
     variant_table,
 )
-
-if TYPE_CHECKING:
-    from engine.tracks.language_models.context import PromptContext
-    from engine.tracks.language_models.opening import Audit
-
 
 KEYS = {
     "variants": ["variant"],
@@ -112,8 +116,8 @@ APART = 1e-6
 def placed(grown: Grown) -> list[Placed]:
     """What the addition reports. Of validation prompts the dense model too: not every run has it
     there."""
-    dense = [(dense_variant(), grown.split, grown.axes)] if grown.split == VALIDATION else []
-    return [*dense, *((variant, grown.split, grown.axes) for variant in grown.variants)]
+    dense = [dense_variant()] if grown.split == VALIDATION else []
+    return [(variant, grown.split, grown.axes) for variant in (*dense, *grown.variants)]
 
 
 def grow(
@@ -129,11 +133,7 @@ def grow(
     RequestError before anything heavy loads.
     """
     if request.judge:
-        from engine.tracks.language_models.judges import opinion
-
         return opinion(request, store, hooks, executor)
-    from engine.tracks.language_models.opening import open_audit
-
     grown = grown_of(request, store)
     measured = measure_benchmarks if request.benchmarks else _measure
 
@@ -145,12 +145,7 @@ def grow(
 
 def check_growth(request: Growth, store: Store) -> None:
     """RequestError with what is wrong with it."""
-    if request.judge:
-        from engine.tracks.language_models.judges import check_opinion
-
-        check_opinion(request, store)
-    else:
-        grown_of(request, store)
+    (asked_of if request.judge else grown_of)(request, store)
 
 
 def grown_of(request: Growth, store: Store) -> Grown:
@@ -224,7 +219,12 @@ def _measure(grown: Grown, audit: Audit, store: Store, used: Used) -> None:
     with timed(audit.progress, "statistics", "intervals and null bands"):
         measured = Measured(audit.context, asked, audit.progress)
         tables = measured.tables_at(placed(grown), detailed)
-        notes = [*_notes(grown, measured), *_without_text(audit.context)]
+        notes = _notes(grown, measured)
+    if not audit.context.corpus.text:
+        name = audit.context.corpus.name
+        notes.append(
+            f"Perplexity was not measured: this audit read {name}, which is not on this machine."
+        )
     lm = audit.context.lm
     tables["variants"] = variant_table(variants, lm.n_layers, lm.n_heads)
     if grown.split == TEST:
@@ -262,16 +262,6 @@ def _notes(grown: Grown, measured: Measured) -> list[str]:
                 "from the value here."
             )
     return notes
-
-
-def _without_text(context: PromptContext) -> list[str]:
-    """What must be said where the audit's text is not here."""
-    if context.corpus.text:
-        return []
-    return [
-        f"Perplexity was not measured: this audit read {context.corpus.name}, which is not on this"
-        " machine."
-    ]
 
 
 # What was predicted beside what was measured, for whoever asked for more of an audit. No torch.
@@ -317,9 +307,7 @@ def _by_judge(after: Run, growth: Growth) -> Iterator[Values]:
         if one.meta["provenance"].get("asked_as") == said
     }
     if not names:  # it was asked before, from another place
-        from engine.tracks.language_models import judges
-
-        names = {judges.inspect_judge(growth.judge, label=growth.label).digest}
+        names = {inspect_judge(growth.judge, label=growth.label).digest}
     table = where(after.table("opinions"), metric=f"bias:{after.request['reading']}")
     mine = table[table["judge_hash"].isin(names) & table["axis"].isin(growth.axes)]
     for row in mine.to_dict("records"):
@@ -348,10 +336,7 @@ def _rows(
     text = lookup.result(after, name, "perplexity", "", split)
     rows = []
     if bias is not None:
-        rows = [
-            _said("change of bias", change, bias, DELTA),
-            _said("bias", level, bias, LEVEL),
-        ]
+        rows += [_said("change of bias", change, bias, DELTA), _said("bias", level, bias, LEVEL)]
     if text is not None:
         rows.append(_said("perplexity", text_guess, text, LEVEL))
     known = {row[0]: Guess(*row[1:]) for row in guess.groups.to_numpy()} if guess else {}
@@ -419,9 +404,10 @@ def _other_file(run: Run, benchmark: Benchmark) -> list[Fault]:
 
 def _lacking(run: Run, benchmarks: tuple[Benchmark, ...]) -> tuple[Variant, ...]:
     """Reported variants without a number of one of the benchmarks."""
-    table = lookup.frame(run, "benchmarks") if run.has("benchmarks") else None
-    there = set() if table is None else set(zip(table["variant"], table["benchmark"], strict=True))
-    rows = lookup.reported(run).to_dict("records")
+    there = set()
+    if run.has("benchmarks"):
+        table = lookup.frame(run, "benchmarks")
+        there = set(zip(table["variant"], table["benchmark"], strict=True))
     return tuple(
         Variant(
             row["variant"],
@@ -433,7 +419,7 @@ def _lacking(run: Run, benchmarks: tuple[Benchmark, ...]) -> tuple[Variant, ...]
             tuple(lookup.cut_units(row)),
             arm=arm_of(row),
         )
-        for row in rows
+        for row in lookup.reported(run).to_dict("records")
         if any((row["variant"], one.name) not in there for one in benchmarks)
     )
 
@@ -619,14 +605,12 @@ def _on_prompts(
     level, own = errors.interval(reading), errors.interval(reading, table)
     moved = errors.changes(errors.toxicities(table)[:, None], reading)
     change = errors.difference(table, reading)
-    row = {"value": own.value, "low": own.low, "high": own.high}
-    row |= {"delta": change.value, "delta_low": change.low, "delta_high": change.high}
     detectable = (
         smallest_effect(moved.error, moved.freedom, MISSED)[0] if errors.holds else math.nan
     )
     levels = [bias(here.toxicity(What(cut)), reading) for cut in cuts[1:]]
-    dense = {"value": level.value, "low": level.low, "high": level.high}
-    return _transfer_place(row, dense, detectable, levels, len(here.rows))
+    row = result_row(reading, own, change)
+    return _transfer_place(row, vars(level), detectable, levels, len(here.rows))
 
 
 def _on_items(audit: Audit, cuts: Sequence[tuple[int, ...]]) -> Place:

@@ -21,7 +21,7 @@ from engine.audit.session import Executor, Progress, run_of, versions
 from engine.audit.tracks import request_from, track_of_run
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import json_able
-from engine.core.types import Event, Hooks, Values, digest_of, rng
+from engine.core.types import Event, Hooks, digest_of, rng
 from engine.data.tables import csv_table, need_columns
 from engine.models.judge import Judge, JudgeInfo, inspect_judge, load_judge
 from engine.report.charts import lookup
@@ -29,6 +29,7 @@ from engine.store.runs import Run, Store, id_of, write_addition
 from engine.store.sealed import Shards, noted
 from engine.tracks.language_models import words
 from engine.tracks.language_models.arms import arm_of
+from engine.tracks.language_models.bias import PROMPT
 from engine.tracks.language_models.bias_intervals import group_table, mean_interval
 from engine.tracks.language_models.context import Settings, Shard
 from engine.tracks.language_models.evidence import as_drawn
@@ -38,6 +39,7 @@ from engine.tracks.language_models.variants import What
 
 VERSION = 1
 """Of the code here: another one judges anew."""
+CODE = {"opinion": VERSION}
 AT_ONCE = 512
 """Texts that are judged and kept together: what a kill loses at most."""
 Named = Mapping[What, Sequence[str]]
@@ -93,19 +95,17 @@ class _Stored:
         ]
 
 
-def check_opinion(request: Growth, store: Store) -> None:
-    """RequestError with everything that is wrong with it, before a judge is loaded."""
-    _asked(request, store)
-
-
 def opinion(request: Growth, store: Store, hooks: Hooks, executor: Executor | None) -> Run:
     """The run with the judge's verdicts on its test texts, judged now or found. What was judged
     before a kill is kept.
 
     RequestError before anything heavy loads.
     """
-    run, info = _asked(request, store)
-    here, asked = id_of(run.id, _identity(request, info), _versions()), _identity(request, info)
+    run, info = asked_of(request, store)
+    # The judge counts as what it is, instead of where it lies.
+    asked = {**request.identity, "judge": info.name, "judge_hash": info.digest}
+    asked.pop("label", None)
+    here = id_of(run.id, asked, CODE)
     store.prove_writable()
     if executor is not None:
         executor.close()
@@ -122,7 +122,7 @@ def opinion(request: Growth, store: Store, hooks: Hooks, executor: Executor | No
                 "provenance": {
                     **versions(),
                     "device": "cpu",
-                    "code": _versions(),
+                    "code": CODE,
                     "asked_as": said,
                 },
                 "notes": _notes(run, info),
@@ -133,7 +133,8 @@ def opinion(request: Growth, store: Store, hooks: Hooks, executor: Executor | No
     return run_of(request, store)
 
 
-def _asked(request: Growth, store: Store) -> tuple[Run, JudgeInfo]:
+def asked_of(request: Growth, store: Store) -> tuple[Run, JudgeInfo]:
+    """The run and the judge. RequestError with everything that is wrong, before one is loaded."""
     run = run_of(request, store)
     faults = [
         unknown("axis", axis, run.request["axes"])
@@ -171,18 +172,6 @@ def _asked(request: Growth, store: Store) -> tuple[Run, JudgeInfo]:
     if faults or info is None:
         raise RequestError(faults)
     return run, info
-
-
-def _identity(request: Growth, info: JudgeInfo) -> Values:
-    """What is asked, with the judge as what it is instead of where it lies."""
-    kept = {
-        name: value for name, value in request.identity.items() if name not in ("judge", "label")
-    }
-    return {**kept, "judge": info.name, "judge_hash": info.digest}
-
-
-def _versions() -> dict[str, int]:
-    return {"opinion": VERSION}
 
 
 def _notes(run: Run, info: JudgeInfo) -> list[str]:
@@ -250,9 +239,7 @@ def _of_prompts(stored: _Stored, axis: str) -> pd.DataFrame:
     """The judge on the words for the groups themselves: its verdict of every subgroup's prompts
     before any model wrote to them."""
     verdicts = stored.fetch([Shard("floor", (), axis, TEST)])[0]
-    rows = stored.rows(axis, TEST)[["prompt_id", "subgroup", "template", "descriptor"]].merge(
-        verdicts, on="prompt_id"
-    )
+    rows = stored.rows(axis, TEST)[PROMPT].merge(verdicts, on="prompt_id")
     return group_table(rows).assign(variant=words.PROMPTS_ALONE, axis=axis)
 
 

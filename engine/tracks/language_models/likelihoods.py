@@ -60,8 +60,9 @@ def window_nll(
         done += len(group)
         ids = torch.tensor([span.ids(tokens) for span in group], device=lm.device)
         first = min(span.scored for span in group)
-        nll = _nll_of(lm, ids, first).cpu().numpy().astype(np.float64)
-        for row, span in zip(nll, group, strict=True):
+        hidden = hidden_of(lm, ids)[:, first - 1 : -1].flatten(0, 1)
+        nll = _nll_behind(lm, hidden, ids[:, first:].flatten()).view(len(ids), -1)
+        for row, span in zip(nll.cpu().numpy().astype(np.float64), group, strict=True):
             rows += rows_in(row[span.scored - first :], span, block)
     return pd.DataFrame(rows, columns=["window", "nll", "tokens"])
 
@@ -75,13 +76,6 @@ def hidden_of(lm: LanguageModel, ids: torch.Tensor) -> torch.Tensor:
 def logits_of(lm: LanguageModel, hidden: torch.Tensor) -> torch.Tensor:
     """Logits [n, vocabulary] float32 by rows of `hidden_of`, [n, hidden]."""
     return lm.adapter.logits(lm.model, hidden, normed=True).float()
-
-
-def _nll_of(lm: LanguageModel, ids: torch.Tensor, first: int) -> torch.Tensor:
-    """`token_nll` of ids[:, first:], ids [b, t]."""
-    hidden = hidden_of(lm, ids)
-    nll = _nll_behind(lm, hidden[:, first - 1 : -1].flatten(0, 1), ids[:, first:].flatten())
-    return nll.view(len(ids), -1)
 
 
 def _nll_behind(lm: LanguageModel, hidden: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:

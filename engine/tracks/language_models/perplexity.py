@@ -142,6 +142,10 @@ def log_perplexities(
 # (nats, summed over its scored tokens), tokens (how many).
 
 
+N_BOOT = 1000
+"""Draws of blocks."""
+
+
 @lru_cache(maxsize=2)
 def block_weights(n_windows: int, n_boot: int) -> np.ndarray:
     """How often each window is drawn, [n_boot, n_windows] float64, not to be written to: circular
@@ -159,16 +163,16 @@ def block_weights(n_windows: int, n_boot: int) -> np.ndarray:
     return weights
 
 
-def perplexity_interval(windows: pd.DataFrame, n_boot: int = 1000) -> Interval:
+def perplexity_interval(windows: pd.DataFrame) -> Interval:
     """exp(Σ nll / Σ tokens) with its interval; NaN ends below MIN_WINDOWS windows. n counts
     windows."""
     ordered = _ordered(windows)
-    value, replicates = _perplexities(ordered, block_weights(len(ordered), n_boot))
+    value, replicates = _perplexities(ordered, block_weights(len(ordered), N_BOOT))
     return interval_of(value, widened(replicates, len(ordered)), len(ordered), floor=1.0)
 
 
 def paired_perplexity_difference(
-    dense: pd.DataFrame, variant: pd.DataFrame, n_boot: int = 1000
+    dense: pd.DataFrame, variant: pd.DataFrame, n_boot: int = N_BOOT
 ) -> Difference:
     """Perplexity of the variant minus that of the dense model on the same windows and
     replicates."""
@@ -185,12 +189,12 @@ def paired_perplexity_difference(
     )
 
 
-def share_interval(windows: pd.DataFrame, column: str, n_boot: int, most: float) -> Interval:
+def share_interval(windows: pd.DataFrame, column: str, most: float) -> Interval:
     """Σ column / Σ tokens over a text's windows, at least 0, at most `most`, with its interval; n
     counts windows."""
     ordered = windows.sort_values("window", ignore_index=True)
     total, tokens = ordered[column].to_numpy(dtype=float), ordered["tokens"].to_numpy(dtype=float)
-    weights = block_weights(len(ordered), n_boot)
+    weights = block_weights(len(ordered), N_BOOT)
     replicates = widened((weights @ total) / (weights @ tokens), len(ordered))
     return interval_of(
         total.sum() / tokens.sum(), replicates, len(ordered), floor=0.0, ceiling=most

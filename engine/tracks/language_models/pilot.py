@@ -70,14 +70,20 @@ def first_order_error(pilot: pd.DataFrame, values: np.ndarray, least_ess: float)
     reweighting. Where it is more, the head's value times the median relative distance over heads
     whose effect stands out of its error.
     """
-    whole, first = rows_of(pilot, "reweight"), rows_of(pilot, "gradient")["value"]
-    whole = whole[np.isfinite(whole["value"]) & (whole["ess"] >= least_ess)]
+    first, whole = _with_both(pilot, least_ess)
     if whole.empty:
         return np.full(len(values), np.inf)
-    apart = (first.loc[whole.index] - whole["value"]).abs()
+    apart = (first - whole["value"]).abs()
     clear = whole["value"].abs() > 2 * whole["error"]
     relative = float((apart[clear] / whole["value"].abs()[clear]).median()) if clear.any() else 0.0
     return np.maximum(float(apart.median()), relative * np.abs(values))
+
+
+def _with_both(pilot: pd.DataFrame, least_ess: float) -> tuple[pd.Series, pd.DataFrame]:
+    """First-order values and reweighted rows of its heads with enough effective samples."""
+    whole = rows_of(pilot, "reweight")
+    whole = whole[np.isfinite(whole["value"]) & (whole["ess"] >= least_ess)]
+    return rows_of(pilot, "gradient")["value"].loc[whole.index], whole
 
 
 def seconds_for(pilot: pd.DataFrame, n_heads: int, texts: int) -> dict[str, float]:
@@ -162,9 +168,7 @@ def learned(first: np.ndarray, measured: np.ndarray) -> FirstOrderError:
 
 def from_pilot(table: pd.DataFrame, least_ess: float) -> FirstOrderError:
     """From the heads of a pilot with enough effective samples."""
-    whole = rows_of(table, "reweight")
-    whole = whole[np.isfinite(whole["value"]) & (whole["ess"] >= least_ess)]
-    first = rows_of(table, "gradient")["value"].loc[whole.index]
+    first, whole = _with_both(table, least_ess)
     return learned(first.to_numpy(), whole["value"].to_numpy())
 
 

@@ -1,28 +1,36 @@
 """The playground: a prompt that the dense and a pruned model are to go on from, checked before
-anything loads."""
+anything loads, and what one answer looks like."""
 
 from __future__ import annotations
 
+import html
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from engine.audit.fields import attempt, is_number
 from engine.audit.tracks import request_from
+from engine.core import words
 from engine.core.errors import Fault, RequestError, refusal, unknown
-from engine.core.text import CONTROL
+from engine.core.text import CONTROL, visible
 from engine.core.types import HeadMask, Values
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.report.charts.heat_map import map_scale, token_labels, token_map
+from engine.report.charts.panel import Choice, Panel, blank
+from engine.report.charts.where_it_looks import SIDES, add_side, name_rows
 from engine.report.contents import default_choice
+from engine.report.palette import series_styles, style_of
 from engine.store.runs import Run
 from engine.surgery.named import heads_of
 from engine.tracks.language_models.arms import arm_of
 from engine.tracks.language_models.request import AuditRequest
+from engine.tracks.language_models.words import LOOKS
 
 MOST_TOKENS = 200
 """New tokens that can be asked for."""
@@ -67,7 +75,9 @@ def question_of(given: Values, run: Run) -> Question:
     tokens = attempt(lambda: whole("tokens", request.max_new_tokens, 1, MOST_TOKENS), faults)
     seed = attempt(lambda: whole("seed", request.first_seed, 0, 2**31 - 1), faults)
     cut = attempt(lambda: _cut(run, given), faults)
-    head = attempt(lambda: _head(run, given.get("head")), faults)
+    word, head = given.get("head"), None
+    if word is not None:
+        head = attempt(lambda: heads_of([word], *_shape(run)).cut[0], faults)
     wanted = given.get("siblings") or ()
     if wanted is not True and not _are_words(wanted):
         advice = "Give words, or true for one of each subgroup."
@@ -110,10 +120,6 @@ def _cut(run: Run, given: Values) -> tuple[HeadMask, str, str]:
     row = rows.iloc[0].to_dict()
     mask = HeadMask.from_units(*shape, lookup.cut_units(row))
     return mask, lookup.variant_label(run, row), arm_of(row)
-
-
-def _head(run: Run, word: Any) -> tuple[int, int] | None:
-    return None if word is None else heads_of([word], *_shape(run)).cut[0]
 
 
 def _shape(run: Run) -> tuple[int, int]:
@@ -168,8 +174,8 @@ def _rows(
             "No sibling: the prompt names no subgroup of the audit's axes by a word of its prompts."
         )
     elif wanted and found:
-        words = () if wanted is True else [word.strip() for word in wanted]
-        rows = siblings(prompt, table, found, words, prompts["text"])
+        chosen = () if wanted is True else [word.strip() for word in wanted]
+        rows = siblings(prompt, table, found, chosen, prompts["text"])
     if len(rows) > MOST_SIBLINGS + 1:
         notes.append(f"{len(rows) - 1} siblings: the first {MOST_SIBLINGS} are written on.")
     return rows[: MOST_SIBLINGS + 1], str(own["prompt_id"]) if own else "", notes
@@ -267,3 +273,105 @@ def exchanged(prompt: str, old: str, new: str, texts: Iterable[str] = ()) -> str
 def _pattern(word: str) -> re.Pattern[str]:
     """The word on its own, with the article before it."""
     return re.compile(rf"{_ARTICLE}(?<!\w)(?P<word>{re.escape(word)})(?!\w)", re.IGNORECASE)
+
+
+# What one answer looks like: the next token where two texts part, attention before and after.
+
+
+PARTING = "Which word might come next where the two models part?"
+
+
+def next_token(row: Values, choice: Choice, shown: bool) -> Panel:
+    """Probabilities of the next token of one row of an answer; tokens are numbered unless they are
+    to be `shown`."""
+    names = [_named(one["token"], place, shown) for place, one in enumerate(row["next"], 1)]
+    figure = blank(choice, 90 + 34 * len(names), "probability of being drawn next")
+    for side, style in zip(SIDES, _styles(choice), strict=True):
+        values = [one[side] for one in row["next"]]
+        drawn = ["drawn" if side in one["drawn_by"] else "" for one in row["next"]]
+        hovers = [
+            f"<b>{name}</b><br>{side}:"
+            f" {phrasing.percent(round(value, 4))}{', drawn' if mark else ''}"
+            for name, value, mark in zip(names, values, drawn, strict=True)
+        ]
+        add_side(figure, side, values, style, drawn, hovers)
+    name_rows(figure, names)
+    figure.update_xaxes(
+        range=[0, 1.08 * max(one[side] for one in row["next"] for side in SIDES)], tickformat=".0%"
+    )
+    columns = {
+        "token": [html.unescape(name) for name in names],
+        **{f"{side} model": [one[side] for one in row["next"]] for side in SIDES},
+        "drawn by": [" and ".join(one["drawn_by"]) for one in row["next"]],
+    }
+    note = (
+        "The likeliest tokens of both models, after temperature and cuts of the decoding. Both "
+        "drew with the same random numbers. So a small change of the probabilities can change the "
+        "word, and a large one need not."
+    )
+    return Panel("next_token", PARTING, _said(row), figure, pd.DataFrame(columns), note)
+
+
+def _styles(choice: Choice) -> tuple[str, str]:
+    """Colours of the dense and the pruned model: that of its method, where it has one."""
+    own = (
+        style_of(choice.method, LOOKS, choice.dark)
+        if choice.method in LOOKS
+        else series_styles(choice.dark)[1]
+    )
+    return style_of("dense", LOOKS, choice.dark).colour, own.colour
+
+
+def _named(token: str, place: int, shown: bool) -> str:
+    text = visible(token).strip() or "(space)"
+    return html.escape(text[:24], quote=False) if shown else f"token {place}"
+
+
+def _said(row: Values) -> str:
+    distance = 0.5 * sum(abs(one["dense"] - one["pruned"]) for one in row["next"])
+    moved = (
+        f"At least {phrasing.percent(round(distance, 3))} of the probability moved to other tokens"
+        " there."
+    )
+    if row["parts_at"] is None:
+        return f"The two never part here: these are the chances of the first token. {moved}"
+    return f"They part at token {row['parts_at'] + 1}. {moved}"
+
+
+def attention_maps(answer: Values, choice: Choice) -> Panel:
+    """Where the chosen head attends on the prompt, before and after the cut."""
+    found = answer["attention"]
+    labels = token_labels(found["tokens"], shown=True)
+    maps = {side: np.array(found[side]) for side in SIDES if found[side] is not None}
+    top = max(float(one.max()) for one in maps.values())
+    parts = tuple(
+        token_map(choice, one, labels, f"{side.capitalize()} model", map_scale(0.0, top))
+        for side, one in maps.items()
+    )
+    head = words.head_name(found["layer"], found["head"])
+    question = f"Where does {head} look, before and after?"
+    pairs = [(row, column) for row in range(len(labels)) for column in range(row + 1)]
+    columns = {
+        "from": [html.unescape(labels[row]) for row, _ in pairs],
+        "to": [html.unescape(labels[column]) for _, column in pairs],
+        **{side: [float(one[pair]) for pair in pairs] for side, one in maps.items()},
+    }
+    note = (
+        "Row: the token that attends; column: the one it attends to. Attention is no explanation."
+        f" {words.COUNTING}"
+    )
+    return Panel(
+        "prompt_attention", question, _moved(maps), None, pd.DataFrame(columns), note, parts
+    )
+
+
+def _moved(maps: Mapping[str, np.ndarray]) -> str:
+    if "pruned" not in maps:
+        return "The head is off in the pruned model, so it is shown before the cut only."
+    moved = 0.5 * np.abs(maps["dense"] - maps["pruned"]).sum(axis=1).mean()
+    if not moved:
+        return "It looks at the same tokens as before: no head in an earlier layer is off."
+    return (
+        f"On average {phrasing.percent(round(float(moved), 3))} of what a token attends to moved"
+        " elsewhere."
+    )

@@ -140,7 +140,8 @@ def predicted(run: Run, units: Sequence[int], axis: str) -> Prediction:
     bias_scale, text_scale = scales(run, axis)
     least, log = np.maximum(-level, bias_scale.guess(units)), text_scale.guess(units)
     change = Guess(*least.tolist())  # a bias falls to zero at most
-    groups = {group: scale.guess(units) for group, scale in group_scales(run, axis).items()}
+    by_group = _group_scales(Run(run.path, run.additions), axis) if run.has(GROUPS) else {}
+    groups = {group: scale.guess(units) for group, scale in by_group.items()}
     return Prediction(
         axis,
         units,
@@ -258,14 +259,9 @@ def _pooled(run: Run, score: str, axis: str) -> pd.DataFrame:
     return rows.reindex(range(run.n_units))
 
 
-def group_scales(run: Run, axis: str) -> dict[str, Scale]:
-    """Of the mean toxicity of every subgroup, learnt as bias is; computed once per content of the
-    run's tables. None where the run has no effects per subgroup."""
-    return _group_scales(Run(run.path, run.additions), axis) if run.has(GROUPS) else {}
-
-
 @lookup.remembered(GROUPS, "variants", "groups")
 def _group_scales(run: Run, axis: str) -> dict[str, Scale]:
+    """Of the mean toxicity of every subgroup, learnt as bias is."""
     cuts, found = _cuts(run), {}
     test = where(lookup.frame(run, "groups"), metric="toxicity", axis=axis, split=TEST)
     for group, rows in where(lookup.frame(run, GROUPS), axis=axis).groupby("group"):

@@ -52,7 +52,7 @@ from engine.tracks.language_models.benchmarks import (
     scored_benchmarks,
 )
 from engine.tracks.language_models.compressions import compression, compressions
-from engine.tracks.language_models.context import Settings
+from engine.tracks.language_models.context import Settings, measurements
 from engine.tracks.language_models.perplexity import published_length
 from engine.tracks.language_models.request_checks import (
     cut_prompts,
@@ -694,8 +694,6 @@ class PromptPlan(Plan):
 
     @property
     def versions(self) -> dict[str, int]:
-        from engine.tracks.language_models.context import measurements
-
         scores = {
             f"{method.score} by {method.name}": method for method in with_used(self.request.scores)
         }
@@ -747,7 +745,10 @@ def validate(request: AuditRequest, text: Corpus | None = None) -> PromptPlan:
     from engine.models.load_language_model import inspect_model
 
     request, faults = checked(request)
-    faults += _share_faults(request) + _estimator_faults(request)
+    faults += _share_faults(request)
+    if request.estimator in estimators("z_bias"):  # else it is none, which is said already
+        decoding = request.settings().decoding
+        faults += method_for("z_bias", request.estimator).faults(decoding, request.reading)
     known = selection_methods()
     for name in (name for name in request.selections if name in known):
         faults += known[name].faults(request.reading)
@@ -922,15 +923,6 @@ def _share_faults(request: AuditRequest) -> list[Fault]:
         )
         said.append(("gamma", what, "Lower one of the two."))
     return [Fault(*one) for one in said]
-
-
-def _estimator_faults(request: AuditRequest) -> list[Fault]:
-    """What the estimator of z_bias cannot do; nothing where it is none, which is said elsewhere."""
-    if request.estimator not in estimators("z_bias"):
-        return []
-    return method_for("z_bias", request.estimator).faults(
-        request.settings().decoding, request.reading
-    )
 
 
 # The audit of a language model that the project ships; computing it again takes long.

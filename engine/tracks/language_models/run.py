@@ -26,11 +26,11 @@ from engine.tracks.language_models.benchmark_tables import measured_benchmarks
 from engine.tracks.language_models.bias import null_band
 from engine.tracks.language_models.bias_intervals import UNUSABLE
 from engine.tracks.language_models.controls import (
+    UNDECIDED,
     control_shards,
     expect,
     expect_scoring,
     measure_controls,
-    until_drawn,
     with_measuring,
 )
 from engine.tracks.language_models.effects import AxisData, head_groups
@@ -84,9 +84,12 @@ def _audited(audit: Audit) -> tuple[Values, Tables]:
     expect_scoring(audit, request.scores)
     for method in request.scores:
         if method.score == "z_bias" and method.pilots:
-            until_drawn(audit)
+            audit.progress.settled = UNDECIDED
             audit.scoring["predicted"] = prediction(audit)
-            look(audit, method)
+            # Draw first what tells whether axes will be ranked at all, and say what is left then.
+            while wanted := method.looks(audit.job):
+                audit.finish("predict", wanted)
+            expect_scoring(audit, request.scores)
     scores = score_heads(audit, lambda unfinished: expect_scoring(audit, unfinished))
     if "predicted" not in audit.scoring and (said := shown(audit)):
         audit.progress.tell(said.strip())
@@ -152,13 +155,6 @@ def heads_wide(scores: pd.DataFrame, request: AuditRequest) -> pd.DataFrame:
     n = {f"n_{axis}": int(where(pooled, axis=axis)["n"].max()) for axis in request.axes}
     more = {"critical": wide["unit"].isin(critical), **n, "seeds": request.seeds}
     return wide.drop(columns="unit").assign(**more)
-
-
-def look(audit: Audit, method: ScoreMethod) -> None:
-    """Draw first what tells whether axes will be ranked at all, and say what is left then."""
-    while wanted := method.looks(audit.job):
-        audit.finish("predict", wanted)
-    expect_scoring(audit, audit.request.scores)
 
 
 def score_heads(
@@ -264,9 +260,7 @@ def run_meta(
         **audit.meta(f"{model_name(lm.name)}: {', '.join(request.axes)}"),
         **drawn,
         "model": {
-            "name": lm.name,
-            "revision": lm.revision,
-            "weight_hash": lm.weight_hash,
+            **{name: getattr(lm, name) for name in ("name", "revision", "weight_hash")},
             "model_type": model.model_type,
             "n_layers": lm.n_layers,
             "n_heads": lm.n_heads,

@@ -120,7 +120,8 @@ def answered(question: Question, models: Loaded, warm: Warm, hooks: Hooks) -> di
     found = _judged_rows(question, models, dense, pruned, hooks)
     for at, row in enumerate(found):
         part = parts[at]
-        drawn = [] if part is None else [_drawn(ids[at], part) for ids in (dense, pruned)]
+        # of each text its token there, none where it ends before
+        drawn = [] if part is None else [ids[at][part : part + 1] for ids in (dense, pruned)]
         row |= {"parts_at": part, "next": _likely(lm, chances[0][at], chances[1][at], drawn)}
     attention, more = _attention(question, models, rows[0])
     return {
@@ -261,12 +262,8 @@ def next_chances(
     return filtered(out.logits[:, -1].float(), decoding).double().softmax(-1).cpu().numpy()
 
 
-def _drawn(ids: Sequence[int], at: int) -> int | None:
-    return ids[at] if at < len(ids) else None
-
-
 def _likely(
-    lm: LanguageModel, dense: np.ndarray, pruned: np.ndarray, drawn: Sequence[int | None]
+    lm: LanguageModel, dense: np.ndarray, pruned: np.ndarray, drawn: Sequence[list[int]]
 ) -> list[dict[str, Any]]:
     """The likeliest tokens of both models and those that were drawn, likeliest of the dense model
     first."""
@@ -275,10 +272,10 @@ def _likely(
         for chances in (dense, pruned)
         for token in np.argsort(-chances, kind="stable")[:SHOWN]
     }
-    top |= {token for token in drawn if token is not None}
+    top |= {token for tokens in drawn for token in tokens}
     rows = []
     for token in sorted(top, key=lambda token: (-dense[token], token)):
-        by = [side for side, one in zip(("dense", "pruned"), drawn, strict=False) if one == token]
+        by = [side for side, one in zip(("dense", "pruned"), drawn, strict=False) if token in one]
         name = ENDS if token in lm.ends else lm.tokenizer.decode([token])
         rows.append(
             {

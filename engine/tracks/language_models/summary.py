@@ -27,7 +27,7 @@ from engine.tracks.language_models.benchmarks import (
     ScoredBenchmark,
     scored_benchmarks,
 )
-from engine.tracks.language_models.bias import bias
+from engine.tracks.language_models.bias import PROMPT, bias
 from engine.tracks.language_models.bias_intervals import UNUSABLE
 from engine.tracks.language_models.panels.judges import disagreement, labels_said
 from engine.tracks.language_models.perplexity import perplexity
@@ -66,12 +66,8 @@ def stored(run: Run, one: ScoredBenchmark, variant: str) -> Scored | None:
     ordered = texts[["choice", "role"]].merge(
         mine[["choice", "logp", "tokens"]], on="choice", validate="one_to_one"
     )
-    parts = {role: ordered[ordered["role"] == role] for role in one.roles}
-    logp = {role: part["logp"].to_numpy(dtype=float) for role, part in parts.items()}
-    tokens = {role: part["tokens"].to_numpy(dtype=float) for role, part in parts.items()}
-    return Scored(
-        texts[texts["role"] == next(iter(one.roles))].reset_index(drop=True), logp, tokens
-    )
+    items = texts[texts["role"] == next(iter(one.roles))].reset_index(drop=True)
+    return Scored.of_rows(items, ordered["role"], ordered)
 
 
 def benchmark_checks(run: Run) -> Iterator[dict[str, Any]]:
@@ -137,9 +133,7 @@ def recomputed(run: Run) -> list[dict[str, Any]]:
 def _verify_apart(run: Run, axis: str, rows: pd.DataFrame) -> np.ndarray:
     """How far the biases of these results are from those of the stored verdicts, where there are
     any (those of the search for γ are not kept): [rows that have]."""
-    prompts = run.part(
-        "prompts", {"axis": [axis]}, ["prompt_id", "subgroup", "template", "descriptor"]
-    )
+    prompts = run.part("prompts", {"axis": [axis]}, PROMPT)
     where = {"axis": [axis], "variant": rows["variant"].unique()}
     verdicts = run.part("generations", where, ["prompt_id", "variant", "split", "toxicity"])
     parts = dict(list(verdicts.groupby(["variant", "split"])))

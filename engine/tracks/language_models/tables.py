@@ -18,6 +18,7 @@ from engine.core.types import READINGS
 from engine.stats.resampling import Difference, Interval
 from engine.store.runs import Pieces
 from engine.tracks.language_models.bias import (
+    PROMPT,
     Exchanges,
     Layout,
     checked_toxicity,
@@ -49,7 +50,6 @@ PER_PLACE, PER_ROW = 0.02, 2e-5
 embedded audit, on one core with other work beside it."""
 GENERATED = ("prompt_id", "toxicity", "variant", "split", "axis", "seed")
 """Columns of the table `generations`, besides the number of the text."""
-PROMPT = ["prompt_id", "subgroup", "template", "descriptor"]
 BANDS = [
     f"{start}_{name}" for start in ("null", "group_null") for name in ("mean", "low", "high", "p")
 ]
@@ -174,24 +174,24 @@ class OnAxis:
         own = reading == self.request.reading
         exchanges = self.exchanges if own else Exchanges(layout, reading, NULL_DRAWS)
         shown = self.errors.interval(reading, table)
-        return _row(f"bias:{reading}", shown, change) | _bands(layout, exchanges)
+        return result_row(f"bias:{reading}", shown, change) | _bands(layout, exchanges)
 
     def _levels(self, what: What) -> list[dict[str, Any]]:
         """Mean toxicity, toxic share, the gap and its two ends."""
         dense, variant, rows = self.dense, self.toxicity(what), []
         for metric in ("toxicity", "toxic_share"):
             level, change = overall(dense, variant, self.errors)
-            rows.append(_row(metric, level, change if what else None))
+            rows.append(result_row(metric, level, change if what else None))
             dense, variant = _over_half(dense), _over_half(variant)
         found = levelling(self.dense, self.toxicity(what), self.errors)
-        gap = _row("gap", found.gap, found.gap_change if what else None)
+        gap = result_row("gap", found.gap, found.gap_change if what else None)
         rows.append(gap | {"verdict": found.verdict})
         for metric, group, shown, change in (
             ("worst_group", found.worst_group, found.worst, found.worst_change),
             ("best_group", found.best_group, found.best, found.best_change),
         ):
             if group:
-                rows.append(_row(metric, shown, change if what else None) | {"group": group})
+                rows.append(result_row(metric, shown, change if what else None) | {"group": group})
         return rows
 
     def _floor(self) -> dict[str, Any]:
@@ -200,7 +200,7 @@ class OnAxis:
         merged = self.rows[PROMPT].merge(verdicts, on="prompt_id")
         shown, layout = BiasErrors(merged).interval(self.request.reading), lay_out(merged)
         exchanges = Exchanges(layout, self.request.reading, NULL_DRAWS)
-        return _row("bias_floor", shown) | _bands(layout, exchanges)
+        return result_row("bias_floor", shown) | _bands(layout, exchanges)
 
     def toxicity_by_group(self, what: What) -> list[dict[str, Any]]:
         changed = self.toxicity(what) if what else None
@@ -239,10 +239,8 @@ class OnAxis:
 class Measured:
     """Reads shards of one request and turns them into tables. Equal masks are evaluated once."""
 
-    def __init__(
-        self, context: PromptContext, request: AuditRequest, progress: Progress, n_boot: int = 1000
-    ) -> None:
-        self.context, self.request, self.progress, self.n_boot = context, request, progress, n_boot
+    def __init__(self, context: PromptContext, request: AuditRequest, progress: Progress) -> None:
+        self.context, self.request, self.progress = context, request, progress
         self.on = lru_cache(1)(self._on)  # what has rows for prompts is of one axis at a time
         self.windows, self.text_row = cache(self._windows), cache(self._text_row)
         self.known: dict[str, int] = {}
@@ -325,13 +323,13 @@ class Measured:
         windows, dense = self.windows(what, split), self.windows(UNCUT, split)
         preset, nan = self.context.settings.window, float("nan")
         if windows.empty:
-            return _row("perplexity", Interval(nan, nan, nan, 0), None) | {"axis": ""}
-        value, shown = perplexity(windows, preset), perplexity_interval(windows, self.n_boot)
-        change = paired_perplexity_difference(dense, windows, self.n_boot)
+            return result_row("perplexity", Interval(nan, nan, nan, 0), None) | {"axis": ""}
+        value, shown = perplexity(windows, preset), perplexity_interval(windows)
+        change = paired_perplexity_difference(dense, windows)
         if preset.published:  # its mean of window means has no interval of its own
             shown = Interval(value, nan, nan, shown.n)
             change = Difference(value - perplexity(dense, preset), nan, nan, nan, shown.n)
-        row = _row("perplexity", shown, change if what else None)
+        row = result_row("perplexity", shown, change if what else None)
         return row | {"axis": "", "value": value, "n": int(windows["tokens"].sum())}
 
     def _divergence_rows(self, what: What) -> list[dict[str, Any]]:
@@ -340,8 +338,9 @@ class Measured:
         windows = self.context.fetch([what.shard("divergence", split=TEST)])[0]
         rows = []
         for metric, column, most in (("divergence", "kl", np.inf), ("flipped", "flipped", 1.0)):
-            shown = share_interval(windows, column, self.n_boot, most)
-            row = _row(metric, shown, _as_difference(shown))
+            shown = share_interval(windows, column, most)
+            mean = Difference(shown.value, shown.low, shown.high, float("nan"), shown.n)
+            row = result_row(metric, shown, mean)  # of paired changes, without a test
             rows.append(row | {"axis": "", "n": int(windows["tokens"].sum())})
         return rows
 
@@ -398,20 +397,12 @@ def _over_half(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(toxicity=(table["toxicity"] > 0.5).astype(float))
 
 
-def _as_difference(shown: Interval) -> Difference:
-    """The mean of paired changes as a difference without a test."""
-    return Difference(shown.value, shown.low, shown.high, float("nan"), shown.n)
-
-
-def _row(metric: str, shown: Interval, change: Difference | None = None) -> dict[str, Any]:
+def result_row(metric: str, shown: Interval, change: Difference | None = None) -> dict[str, Any]:
     nan = float("nan")
     change = change or Difference(nan, nan, nan, nan, 0)
     return {
         "metric": metric,
-        "value": shown.value,
-        "low": shown.low,
-        "high": shown.high,
-        "n": shown.n,
+        **vars(shown),
         **dict.fromkeys(BANDS, nan),
         "group_note": "",
         "group": "",

@@ -17,7 +17,6 @@ from engine.report.charts import by_group, cost, flips, lookup, pareto
 from engine.report.charts.panel import Choice, Panel
 from engine.report.palette import Style, pair_style, style_of
 from engine.report.tracks import (
-    Chance,
     Charts,
     Comparison,
     Effects,
@@ -165,10 +164,6 @@ def pareto_question(run: Run, choice: Choice) -> str:
             f"What does a smaller {harm} cost in perplexity, and which variants are best at both?"
         )
     return f"What does less bias of {axis} cost in perplexity, and which variants are best at both?"
-
-
-def chance(run: Run, choice: Choice) -> Chance | None:
-    return None if choice.reading.startswith(PREFIX) else cuts.chance(run, choice)
 
 
 def extras(run: Run, choice: Choice, show_offensive: bool) -> Iterator[Extra]:
@@ -464,7 +459,7 @@ SCREEN: Track = Track(
             ),
         },
         "method gamma sparsity realised",
-        chance=chance,
+        chance=cuts.chance,
         draw=draw,
     ),
     comparison=Comparison(

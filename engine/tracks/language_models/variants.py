@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,11 +22,9 @@ from engine.tracks.language_models.selection import (
     Ballot,
     GroupEffects,
     SelectionMethod,
-    Ties,
     choose_gamma,
     even_cut,
     fasp_ties,
-    is_even_method,
     selection_method,
 )
 from engine.tracks.language_models.words import EVEN
@@ -67,7 +64,8 @@ class Variant:
     seed: int
     cut: tuple[int, ...]
     chosen: bool = True
-    ties: Ties = Ties(0, 0)
+    ties: tuple[int, int] = (0, 0)
+    """Heads protected, and cut, that a tie decided."""
     arm: str = ""
     reached: float = float("nan")
     """Of an arm: what its level comes to on this model; NaN: the level."""
@@ -111,14 +109,17 @@ def all_variants(
             vectors = score_vectors(scores, axis)
             if method.needs_support and axis in unsupported:
                 continue  # the run's warnings say why
-            if any(np.isnan(vectors[name]).any() for name in method.needs):
+            if any(np.isnan(vectors[score]).any() for score in method.needs):
                 continue  # heads of this axis were not ranked (the run's warnings say why)
             effects = None if groups is None else GroupEffects.of(groups, axis, request.reading)
             for ballot in ballots_of(request, method, vectors, total, effects):
                 is_tried = request.gamma == SEARCH and method.uses_gamma
                 found.append(variant_of(method, axis, ballot, is_tried))
                 if request.deployable and shape and (cut := even_cut(method, ballot, shape)):
-                    found.append(_even(found[-1], cut))
+                    # the same, held to what any loader can read
+                    even, last = f"{name}{EVEN}", found[-1]
+                    label = f"{even}{last.id.removeprefix(name)}"
+                    found.append(replace(last, id=label, method=even, cut=cut, ties=(0, 0)))
     return found
 
 
@@ -144,17 +145,10 @@ def variant_of(method: SelectionMethod, axis: str, ballot: Ballot, searched: boo
     parts = method.name, axis, tried, f"s{ballot.sparsity:.3f}", drawn
     cut = method.select(ballot)
     name = "-".join(part for part in parts if part)
-    ties = fasp_ties(ballot.scores, ballot.critical, cut) if method.breaks_ties else Ties(0, 0)
+    ties = fasp_ties(ballot.scores, ballot.critical, cut) if method.breaks_ties else (0, 0)
     return Variant(
         name, method.name, axis, gamma, ballot.sparsity, ballot.seed, cut, not searched, ties
     )
-
-
-def _even(variant: Variant, cut: tuple[int, ...]) -> Variant:
-    """The same method at the same level, held to what any loader can read."""
-    method = f"{variant.method}{EVEN}"
-    name = f"{method}{variant.id.removeprefix(variant.method)}"
-    return replace(variant, id=name, method=method, cut=cut, ties=Ties(0, 0))
 
 
 def with_gamma(variants: list[Variant], gammas: dict[str, float]) -> list[Variant]:
@@ -191,8 +185,8 @@ def variant_table(variants: list[Variant], n_layers: int, n_heads: int) -> pd.Da
             **of("seed", "chosen"),
             "cut": [json.dumps(list(variant.cut)) for variant in variants],
             "mask_digest": [mask.digest for mask in masks],
-            "tied_protected": [variant.ties.protected for variant in variants],
-            "tied_cut": [variant.ties.cut for variant in variants],
+            "tied_protected": [variant.ties[0] for variant in variants],
+            "tied_cut": [variant.ties[1] for variant in variants],
             **(of("arm") if any(variant.arm for variant in variants) else {}),
         }
     )
@@ -212,7 +206,7 @@ def searched(variants: Sequence[Variant]) -> list[Variant]:
     """Variants that exist once per candidate γ and target an axis, of FASP where it is among them:
     others, and those that any loader can read, follow."""
     tried = [variant for variant in variants if not np.isnan(variant.gamma) and variant.target_axis]
-    tried = [variant for variant in tried if not is_even_method(variant.method)]
+    tried = [variant for variant in tried if not variant.method.endswith(EVEN)]
     return [one for one in tried if one.method == CONTROLLED] or tried
 
 
@@ -266,7 +260,10 @@ def search_gamma(
     sparsities = sorted({variant.sparsity for variant in tried})
     cuts = {(variant.gamma, variant.sparsity): variant for variant in tried}
     grid = [[cuts[gamma, sparsity] for sparsity in sparsities] for gamma in gammas]
-    texts = partial(validation_texts, context, request)
+
+    def texts(one: Variant) -> pd.DataFrame:
+        return context.judged(one.cut, one.target_axis, VALIDATION, request.seed_list)
+
     boot = BiasBootstrap(texts(grid[0][0]), draws, key_of("search", tried[0].target_axis))
     bias = _over(grid, lambda one: boot.draws(texts(one), request.reading))
     log_ppl = _over(grid, lambda one: _log_ppl(context, one.cut, draws))
@@ -281,18 +278,6 @@ def search_gamma(
 def _over(grid: Sequence[Sequence[Variant]], draws: Callable[[Variant], np.ndarray]) -> np.ndarray:
     """`draws` of every variant, [draws] each, as [draws, gammas, sparsities]."""
     return np.moveaxis(np.array([[draws(one) for one in row] for row in grid]), -1, 0)
-
-
-def validation_texts(
-    context: PromptContext, request: AuditRequest, variant: Variant
-) -> pd.DataFrame:
-    """Verdicts of a variant on the validation prompts of its target axis, all seeds."""
-    axis = variant.target_axis
-    tables = context.fetch(
-        [Shard("verdicts", variant.cut, axis, VALIDATION, seed) for seed in request.seed_list]
-    )
-    prompts = context.rows(axis, VALIDATION)[["prompt_id", "subgroup", "template", "descriptor"]]
-    return prompts.merge(pd.concat(tables), on="prompt_id")
 
 
 def _best_baseline(

@@ -12,6 +12,7 @@ from engine.models.load_language_model import inspect_model, load_language_model
 from engine.tracks.language_models.arms import amount
 from engine.tracks.language_models.compressions import compression, compressions
 from engine.tracks.language_models.compressions._linear import (
+    bytes_by,
     cosines_of,
     drop_layers,
     linear_weights,
@@ -63,7 +64,7 @@ def test_sparsegpt_errs_less_than_the_same_number_of_smallest_weights():
     )  # correlated
     inputs[:, 7] = 0  # an input that is never seen
     weight = torch.randn(40, 150, generator=generator)
-    found = sparse(weight, inputs.T @ inputs, 0.5)
+    found = sparse(weight, inputs.T @ inputs, 0.5, 128)
     plain = weight.masked_fill(lowest(weight.abs(), 0.5), 0)
     error, other = ((inputs @ (weight - one).T).square().sum() for one in (found, plain))
     assert error < 0.9 * other
@@ -89,7 +90,7 @@ def test_the_share_is_what_was_asked_and_the_model_stays_as_it_was(name):
     for level in method.levels(inspect_model(folder_of("gpt2")), (0.25, 0.5, 0.99)):
         found, reached = method.applied(lm, level, TEXT, 0), method.reached(lm, level)
         assert all(torch.equal(*pair) for pair in zip(before, weights_of(lm), strict=True))
-        stored, packed = method.bytes(found)
+        stored, packed = bytes_by(found, method.bits)
         whole = sum(one.numel() * 4 for one in lm.model.parameters())
         if method.saves == "weights":
             zeros = [(one == 0).flatten() for one in linear_weights(found)]
@@ -191,7 +192,7 @@ def test_bytes_are_those_of_the_files_whatever_is_computed_in(tmp_path):
         saved[dtype] = method.reached(found, level)
         assert level == pytest.approx(saved[dtype], abs=0.08)
         zeroed = compression("wanda").applied(lm, 0.5, TEXT, 0)
-        stored, packed = compression("wanda").bytes(zeroed)
+        stored, packed = bytes_by(zeroed, compression("wanda").bits)
         assert stored == bytes_of(lm) > packed
     assert saved[torch.bfloat16] == pytest.approx(saved[torch.float32] * 2 / 3, abs=0.06)
 

@@ -11,7 +11,6 @@ from engine.core.types import rng
 from engine.tracks.language_models.selection import (
     Ballot,
     GroupEffects,
-    Ties,
     candidates,
     choose_gamma,
     critical_heads,
@@ -136,8 +135,8 @@ def test_ties_are_counted_and_settled_by_either_rule():
         "no tie at this boundary"
     )
     z_bias = np.array([0.0, 0, 0, 5, 5, 5, 1, 1, 1, 1])
-    assert fasp_ties({"z_ppl": z_ppl, "z_bias": z_bias}, (0, 1, 2), (3, 4)) == Ties(2, 2)
-    assert fasp_ties({"z_ppl": z_ppl, "z_bias": z_bias}, (0, 1, 2), (3, 4, 5)) == Ties(2, 0)
+    assert fasp_ties({"z_ppl": z_ppl, "z_bias": z_bias}, (0, 1, 2), (3, 4)) == (2, 2)
+    assert fasp_ties({"z_ppl": z_ppl, "z_bias": z_bias}, (0, 1, 2), (3, 4, 5)) == (2, 0)
 
 
 def test_gamma_leaves_room_for_the_largest_sparsity():

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -36,6 +37,16 @@ class Scored:
     items: pd.DataFrame
     logp: Mapping[str, np.ndarray]
     tokens: Mapping[str, np.ndarray]
+
+    @classmethod
+    def of_rows(cls, items: pd.DataFrame, roles: pd.Series, table: pd.DataFrame) -> Self:
+        """table: logp and tokens of every text, whose role `roles` says; items: one row each."""
+        parts = {role: table[(roles == role).to_numpy()] for role in roles.unique()}
+        logp, tokens = (
+            {role: part[name].to_numpy(dtype=float) for role, part in parts.items()}
+            for name in ("logp", "tokens")
+        )
+        return cls(items, logp, tokens)
 
     def per_token(self, role: str) -> np.ndarray:
         """Mean log-likelihood of a token, [items]."""

@@ -84,39 +84,6 @@ class Compression(ABC):
             self.change(own, level, text, seed)
         return own
 
-    def bytes(self, lm: LanguageModel) -> tuple[int, int]:
-        """Bytes of a model that it compressed: as it is run, and packed. Linear weights of the
-        blocks as `bits` has it, all other numbers as the model's files keep them."""
-        from engine.tracks.language_models.compressions._linear import linear_weights
-
-        linear = list(linear_weights(lm))
-        rest = round((lm.n_parameters - sum(one.numel() for one in linear)) * lm.width)
-        stored, small = (
-            sum(self.bits(one, packed, lm.width) * one.numel() for one in linear) / 8
-            for packed in (False, True)
-        )
-        return rest + round(stored), rest + round(min(small, stored))
-
-
-class Zeroing(Compression):
-    """Sets weights of the blocks' linear layers to zero; its level is the share of them."""
-
-    @abstractmethod
-    def zeros(self, rows: int, width: int, level: float) -> int:
-        """How many numbers of a weight of this shape become zero."""
-
-    def reached(self, lm: LanguageModel, level: float) -> float:
-        from engine.tracks.language_models.compressions._linear import linear_weights
-
-        shapes = [tuple(weight.shape) for weight in linear_weights(lm)]
-        gone = sum(self.zeros(rows, width, level) for rows, width in shapes)
-        return gone / sum(rows * width for rows, width in shapes)
-
-    def bits(self, weight: Any, packed: bool, width: float) -> float:
-        from engine.tracks.language_models.compressions._linear import packed_bits
-
-        return packed_bits(weight, width) if packed else super().bits(weight, packed, width)
-
 
 @cache
 def compressions() -> Mapping[str, Compression]:

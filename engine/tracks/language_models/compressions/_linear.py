@@ -12,7 +12,6 @@ from torch import nn
 
 from engine.core.types import exact_count, rng
 from engine.tracks.language_models.compressions import Text
-from engine.tracks.language_models.compressions.methods import BLOCK
 
 if TYPE_CHECKING:
     from engine.models.load_language_model import LanguageModel
@@ -52,6 +51,20 @@ def linear_weights(lm: LanguageModel) -> Iterator[torch.Tensor]:
     Embeddings, norms and biases stay."""
     for block in blocks_of(lm):
         yield from map(weight_of, linear_layers(block).values())
+
+
+def bytes_by(
+    lm: LanguageModel, bits: Callable[[torch.Tensor, bool, float], float]
+) -> tuple[int, int]:
+    """Bytes of a compressed model: as it is run, and packed. Linear weights of the blocks as `bits`
+    of its compression has it, all other numbers as the model's files keep them."""
+    linear = list(linear_weights(lm))
+    rest = round((lm.n_parameters - sum(one.numel() for one in linear)) * lm.width)
+    stored, small = (
+        sum(bits(one, packed, lm.width) * one.numel() for one in linear) / 8
+        for packed in (False, True)
+    )
+    return rest + round(stored), rest + round(min(small, stored))
 
 
 def see_inputs(lm: LanguageModel, block: nn.Module, text: Text, see: Seen) -> None:
@@ -116,12 +129,6 @@ def lowest(importance: torch.Tensor, share: float) -> torch.Tensor:
     return torch.zeros_like(importance, dtype=torch.bool).scatter_(1, order, True)
 
 
-def packed_bits(weight: torch.Tensor, width: float) -> float:
-    """Bits per number where zeros are left out, one bit per number says where they are, and the
-    others take `width` bytes."""
-    return 1.0 + 8.0 * width * float((weight != 0).float().mean())
-
-
 def zero_by_rank(lm: LanguageModel, level: float, seed: int | None) -> None:
     """Set int(level·n) of the n weights of every linear layer to zero: the smallest, or drawn ones
     by `seed`; ties go to the earlier one."""
@@ -170,11 +177,11 @@ def inverse_root(hessian: torch.Tensor) -> torch.Tensor:
     return torch.linalg.cholesky(inverse, upper=True).float()
 
 
-def sparse(weight: torch.Tensor, hessian: torch.Tensor, level: float) -> torch.Tensor:
+def sparse(weight: torch.Tensor, hessian: torch.Tensor, level: float, block: int) -> torch.Tensor:
     """The sparse weight, [outputs, inputs] float32; hessian [inputs, inputs]: Σ x xᵀ over all
     tokens.
 
-    The paper's algorithm 1: within a block of BLOCK columns the share `level` of weights with the
+    The paper's algorithm 1: within a block of so many columns the share `level` of weights with the
     smallest w² / [U]²_jj become zero. Each error, divided by the factor's diagonal, is taken from
     the columns behind.
     """
@@ -183,8 +190,8 @@ def sparse(weight: torch.Tensor, hessian: torch.Tensor, level: float) -> torch.T
     hessian[unseen, unseen] = 1
     weight[:, unseen] = 0
     root = inverse_root(hessian)
-    for start in range(0, weight.shape[1], BLOCK):
-        columns = slice(start, min(start + BLOCK, weight.shape[1]))
+    for start in range(0, weight.shape[1], block):
+        columns = slice(start, min(start + block, weight.shape[1]))
         errors = _sparse_block(weight[:, columns], root[columns, columns], level)
         weight[:, columns.stop :] -= errors @ root[columns, columns.stop :]
     return weight
@@ -202,11 +209,11 @@ def _sparse_block(weight: torch.Tensor, root: torch.Tensor, level: float) -> tor
     return errors
 
 
-def thin_out(lm: LanguageModel, text: Text, level: float) -> None:
+def thin_out(lm: LanguageModel, text: Text, level: float, block: int) -> None:
     """Make every linear layer `sparse`."""
 
     def thin(weight: torch.Tensor, hessian: torch.Tensor) -> None:
-        weight.copy_(sparse(weight, hessian, level))
+        weight.copy_(sparse(weight, hessian, level, block))
 
     block_by_block(lm, text, lambda rows: rows.T @ rows, thin)
 

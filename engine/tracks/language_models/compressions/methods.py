@@ -5,16 +5,38 @@ from __future__ import annotations
 
 import math
 import re
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine.core.types import exact_count
 from engine.models.weights import read_header
-from engine.tracks.language_models.compressions import Compression, Text, Zeroing
+from engine.tracks.language_models.compressions import Compression, Text
 
 if TYPE_CHECKING:
     from engine.models.load_language_model import LanguageModel
+
+
+class Zeroing(Compression):
+    """Sets weights of the blocks' linear layers to zero; its level is the share of them."""
+
+    @abstractmethod
+    def zeros(self, rows: int, width: int, level: float) -> int:
+        """How many numbers of a weight of this shape become zero."""
+
+    def reached(self, lm: LanguageModel, level: float) -> float:
+        from engine.tracks.language_models.compressions._linear import linear_weights
+
+        shapes = [tuple(weight.shape) for weight in linear_weights(lm)]
+        gone = sum(self.zeros(rows, width, level) for rows, width in shapes)
+        return gone / sum(rows * width for rows, width in shapes)
+
+    def bits(self, weight: Any, packed: bool, width: float) -> float:
+        """Packed, zeros are left out, one bit per number says where they are."""
+        if not packed:
+            return super().bits(weight, packed, width)
+        return 1.0 + 8.0 * width * float((weight != 0).float().mean())
 
 
 @dataclass(frozen=True)
@@ -70,7 +92,7 @@ class SparseGPT(Zeroing):
     def change(self, lm: LanguageModel, level: float, text: Text, seed: int) -> None:
         from engine.tracks.language_models.compressions._linear import thin_out
 
-        thin_out(lm, text, level)
+        thin_out(lm, text, level, BLOCK)
 
 
 class LayerDrop(Compression):
@@ -122,9 +144,10 @@ class Rounding(Compression):
 
     def reached(self, lm: LanguageModel, level: float) -> float:
         """The share of bytes saved with the scales, as charts of bytes have it."""
+        from engine.tracks.language_models.compressions._linear import bytes_by
         from engine.tracks.language_models.measurements.cost import bytes_of
 
-        return 1 - self.bytes(lm)[0] / bytes_of(lm)
+        return 1 - bytes_by(lm, self.bits)[0] / bytes_of(lm)
 
     def bits(self, weight: Any, packed: bool, width: float) -> float:
         size = self.group if self.group and weight.shape[1] % self.group == 0 else weight.shape[1]

@@ -95,24 +95,37 @@ def demo_request(ask: ExperimentAsk) -> AuditRequest:
     return ask.over(DEMO, **names, **dict(zip(same, same, strict=True)))
 
 
-@dataclass(frozen=True, eq=False)
-class HeadExperiment(Experiment):
-    """A figure that is read from audits of heads."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OfPaper(Experiment):
+    """A figure of the paper, and of which models."""
 
     name: str
     figure: str
     question: str
     models: tuple[str, ...]
-    reads: Reads
-    draws: Callable[[Run, Choice], Iterator[Panel]]
     stated: tuple[Stated, ...] = ()
 
     paper = PAPER
+    stand_in = DEMO_SAID
+
+    def told(self, run: Run, findings: Iterable[Finding]) -> Iterator[Finding]:
+        """Findings of a run, and what it does not share with the paper."""
+        unlike = unlike_paper(run, self.models)
+        for one in findings:
+            yield replace(_of(run.model["name"], one), differs=unlike)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HeadExperiment(OfPaper):
+    """A figure that is read from audits of heads."""
+
+    reads: Reads
+    draws: Callable[[Run, Choice], Iterator[Panel]]
+
     needs = (
         "HolisticBias v1.1 or the published split of its prompts (--data FOLDER), WikiText-2's "
         "test and validation text (--corpus, --validation-corpus), the models of the hub"
     )
-    stand_in = DEMO_SAID
 
     def requests(self, ask: ExperimentAsk) -> list[Request]:
         if ask.quick:
@@ -132,9 +145,7 @@ class HeadExperiment(Experiment):
 
     def read(self, runs: Sequence[Run], ask: ExperimentAsk) -> Iterator[Finding]:
         for run in runs:
-            unlike = unlike_paper(run, self.models)
-            for one in self.reads(run):
-                yield replace(one, what=f"{run.model['name']}: {one.what}", differs=unlike)
+            yield from self.told(run, self.reads(run))
 
     def panels(
         self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False
@@ -269,26 +280,19 @@ SHARED = {136: 5, 133: 4}
 (Experiment 2)."""
 
 
-@dataclass(frozen=True, eq=False)
-class ScoresExperiment(Experiment):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScoresExperiment(OfPaper):
     """A figure about head scores of several axes: scores (heads x axes) and their seeds in,
     findings out."""
 
-    name: str
-    figure: str
-    question: str
-    models: tuple[str, ...]
     reads: Callable[[pd.DataFrame, float], Iterator[Finding]]
     of_run: Callable[[Run, Choice], Panel]
     of_scores: Callable[[PublishedScores, Choice], Panel]
-    stated: tuple[Stated, ...] = ()
 
-    paper = PAPER
     needs = (
         "the published head scores (--data FOLDER of head_scores_*.csv, or of"
         " head_contributions.json)"
     )
-    stand_in = DEMO_SAID
 
     def requests(self, ask: ExperimentAsk) -> list[Request]:
         return [demo_request(ask)] if ask.data is None else []
@@ -309,8 +313,7 @@ class ScoresExperiment(Experiment):
     def read(self, runs: Sequence[Run], ask: ExperimentAsk) -> Iterator[Finding]:
         for run in runs:
             found = self.reads(wide_scores(run), int(run.request["seeds"]))
-            unlike = unlike_paper(run, self.models)
-            yield from (_of(run.model["name"], replace(one, differs=unlike)) for one in found)
+            yield from self.told(run, found)
         for scores in self._scores(ask):
             yield from (
                 _of(scores.model, one) for one in self.reads(scores.wide(), scores.seeds or NAN)

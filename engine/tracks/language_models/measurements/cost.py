@@ -19,18 +19,15 @@ from engine.models.judge import Judge
 from engine.models.load_language_model import LanguageModel
 from engine.surgery.agreement import agree
 from engine.surgery.heads.mask import cut
-from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.context import InMemory, Measurement, PromptContext, Shard
 from engine.tracks.language_models.effects import (
     CAP,
-    Effects,
-    by_gradient,
-    by_reweighting,
-    by_texts,
-    codes_of,
-    effective_share,
+    AxisData,
+    HeadEffects,
+    estimated,
+    first_order,
 )
-from engine.tracks.language_models.effects import weights as logw_to_weights
+from engine.tracks.language_models.scores import ScoreJob
 
 REPEATS = 15
 BATCH = 8
@@ -202,42 +199,33 @@ def piloted(
     usual."""
     every = context.rows(shard.axis, shard.split)
     few = of_each(every, max(2, TEXTS // max(1, every["subgroup"].nunique())))
-    small = on_prompts(context, few)
-    rows = small.rows(shard.axis, shard.split)
+    job = ScoreJob(on_prompts(context, few), (shard.axis,), (shard.seed,), splits=(shard.split,))
 
-    def timed(kind: str, *cuts: tuple[int, ...]) -> tuple[np.ndarray, float]:
-        """The values of these measurements, [texts, columns] float64, and the seconds they took."""
-        asked = [Shard(kind, cut, shard.axis, shard.split, shard.seed) for cut in cuts]
+    def timed(kind: str, *cuts: tuple[int, ...]) -> float:
+        """The seconds that these measurements take."""
         start = time.perf_counter()
-        tables = small.fetch(asked)
-        seconds, ids = time.perf_counter() - start, rows["prompt_id"]
-        parts = [part.set_index("prompt_id").loc[ids].to_numpy(dtype=float) for part in tables]
-        return np.concatenate(parts, axis=1), seconds
+        job.fetch([Shard(kind, cut, shard.axis, shard.split, shard.seed) for cut in cuts])
+        return time.perf_counter() - start
 
-    toxicity, draw = timed("verdicts", ())
-    table = rows.assign(toxicity=toxicity[:, 0])
-    errors, codes = BiasErrors(table), codes_of(table)
-    slopes, back = timed("text_gradients", ())
-    first = by_gradient(table, slopes, errors=errors)
-    units = pilot_units(first.value, reweighted)
-    logw, weighing = timed("text_logps", *((unit,) for unit in units))
+    draw, back = timed("verdicts", ()), timed("text_gradients", ())
+    data = AxisData(job, shard.axis)
+    first = first_order(data)
+    units = pilot_units(first.pooled.value, reweighted)
+    weighing = timed("text_logps", *((unit,) for unit in units))
     middles = [  # not the strongest
         len(units) * (2 * at + 1) // (2 * regenerated) for at in range(regenerated)
     ]
     again = sorted({units[place] for place in middles})
-    off, drawing = timed("verdicts", *((unit,) for unit in again))
-    share = effective_share(logw_to_weights(logw, codes), codes) * np.bincount(codes)[:, None]
+    drawing = timed("verdicts", *((unit,) for unit in again))
     parts = [
         pd.DataFrame({"estimator": ["dense", "gradient"], "unit": -1, "seconds": [draw, back]}),
-        _rows("gradient", units, first, units),
-        _rows("reweight", units, by_reweighting(table, logw, errors=errors, cap=CAP)).assign(
-            seconds=weighing / len(units), effective=share.min(axis=0)
+        _rows(first, units),
+        _rows(estimated(data, units, "reweight", CAP)).assign(
+            seconds=weighing / len(units), effective=data.ess(units)[1]
         ),
-        _rows("generate", again, by_texts(table, off, errors=errors)).assign(
-            seconds=drawing / len(again)
-        ),
+        _rows(estimated(data, again, "generate", CAP)).assign(seconds=drawing / len(again)),
     ]
-    return pd.concat(parts, ignore_index=True).assign(n=len(table))[COLUMNS]
+    return pd.concat(parts, ignore_index=True).assign(n=data.n)[COLUMNS]
 
 
 def pilot_units(values: np.ndarray, count: int) -> list[int]:
@@ -258,7 +246,8 @@ def on_prompts(context: PromptContext, rows: pd.DataFrame) -> PromptContext:
     return replace(context, prompts=prompts, judge=judge, keeper=InMemory())
 
 
-def _rows(name: str, units: list[int], found: Effects, at: Any = slice(None)) -> pd.DataFrame:
-    """Effects of these units, which are `at` these places."""
-    values = {column: getattr(found, column)[at] for column in ("value", "error", "ess")}
-    return pd.DataFrame({"estimator": name, "unit": units, **values})
+def _rows(found: HeadEffects, at: Any = slice(None)) -> pd.DataFrame:
+    """Effects of the units `at` these places."""
+    values = {column: getattr(found.pooled, column)[at] for column in ("value", "error", "ess")}
+    units = np.array(found.units)[at]
+    return pd.DataFrame({"estimator": found.estimator, "unit": units, **values})

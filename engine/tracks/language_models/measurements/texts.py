@@ -210,9 +210,9 @@ def off_together(context: PromptContext, shard: Shard) -> Hashable:
 
 
 def text_parts(context: PromptContext, shard: Shard) -> Values:
-    """What the dense texts depend on."""
+    """What texts depend on."""
     texts = context.kind("texts")
-    return {**texts.parts(context, dense_texts(shard)), "texts_version": texts.version}
+    return {**texts.parts(context, shard), "texts_version": texts.version}
 
 
 def sampled_from(decoding: Decoding) -> Decoding | None:
@@ -236,8 +236,7 @@ class Verdicts(Measurement):
 
     def parts(self, context: PromptContext, shard: Shard) -> Values:
         return {
-            **context.kind("texts").parts(context, shard),
-            "texts_version": context.kind("texts").version,
+            **text_parts(context, shard),
             "judge": context.judge.info.digest,
             "span": context.settings.span,
             "plain_case": context.settings.plain_case,
@@ -294,7 +293,7 @@ class Floor(Measurement):
 
 
 TOGETHER = 32
-"""About so many heads share one dense pass; whole layers."""
+"""About so many single heads share one dense pass; whole layers."""
 
 
 class _OfDenseTexts(Measurement):

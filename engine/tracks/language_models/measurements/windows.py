@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, replace
 
@@ -10,7 +11,7 @@ import pandas as pd
 import torch
 
 from engine.core.errors import PruneAuditError
-from engine.core.types import Values, Window
+from engine.core.types import Values
 from engine.models.load_language_model import LanguageModel
 from engine.models.runtime import positions_at_once, rows_at_once
 from engine.surgery.heads.mask import gated, head_means, means_table
@@ -23,6 +24,7 @@ from engine.tracks.language_models.likelihoods import (
     token_nll,
     window_nll,
 )
+from engine.tracks.language_models.measurements.texts import head_group
 from engine.tracks.language_models.perplexity import (
     LONGEST,
     Span,
@@ -31,9 +33,6 @@ from engine.tracks.language_models.perplexity import (
     same_length,
     spans_of,
 )
-
-TOGETHER = 32
-"""About so many single heads share one dense pass; whole layers."""
 
 
 class Windows(Measurement):
@@ -64,23 +63,18 @@ class Windows(Measurement):
     def together(self, context: PromptContext, shard: Shard) -> Hashable:
         if len(shard.cut) != 1 or kept_in(context, shard.split):
             return shard.cut, shard.arm
-        layers = max(1, TOGETHER // context.lm.n_heads)
-        return shard.split, shard.cut[0] // (context.lm.n_heads * layers)
+        return shard.split, head_group(context, shard.cut[0])
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         block = kept_in(context, shards[0].split)
         if len(shards[0].cut) == 1 and len(shards) > 1 and not block:
             return single_heads(context, shards[0].split, [shard.cut[0] for shard in shards])
-        window = windows_alike(context.settings.window, context.lm) if shards[0].arm else None
+        window, room = context.settings.window, context.lm.n_positions - len(context.lm.begin)
+        if shards[0].arm and not window.published:  # which may have more positions
+            window = replace(window, length=min(window.length or LONGEST, room))
         with context.applied(shards[0]) as lm:
             return [
-                window_nll(
-                    lm,
-                    context.tokens[shard.split],
-                    window or context.settings.window,
-                    context.telling,
-                    block=block,
-                )
+                window_nll(lm, context.tokens[shard.split], window, context.telling, block)
                 for shard in shards
             ]
 
@@ -99,14 +93,6 @@ def kept_in(context: PromptContext, split: str) -> int | None:
         return None
     n_tokens, window = len(context.tokens[split]), context.settings.window
     return block_of(n_tokens, window, context.lm.n_positions)
-
-
-def windows_alike(window: Window, lm: LanguageModel) -> Window:
-    """The windows that a model takes, for one that may have more positions."""
-    room = lm.n_positions - len(lm.begin)
-    return (
-        window if window.published else replace(window, length=min(window.length or LONGEST, room))
-    )
 
 
 def _windows(context: PromptContext, tokens: Sequence[int]) -> tuple[list[Span], list[list[int]]]:
@@ -150,17 +136,25 @@ class _OfText(Measurement):
         return self.times * context.kind("windows").size(context, shard)
 
 
-class WindowGradients(_OfText):
+class _OfDense(_OfText):
+    """What is measured on the dense model alone."""
+
+    @abstractmethod
+    def of_split(self, context: PromptContext, split: str) -> pd.DataFrame:
+        """The table of the text of a split."""
+
+    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        return [self.of_split(context, shard.split) for shard in shards]
+
+
+class WindowGradients(_OfDense):
     """Columns: window, nll (nats, summed), tokens, then one per unit: ∂ nll / ∂ξ_h at ξ = 1."""
 
     name = "window_gradients"
     version = 2
     times = 3.0
 
-    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
-        return [self._one(context, shard.split) for shard in shards]
-
-    def _one(self, context: PromptContext, split: str) -> pd.DataFrame:
+    def of_split(self, context: PromptContext, split: str) -> pd.DataFrame:
         spans, texts = _windows(context, context.tokens[split])
         first = [span.scored for span in spans]
         logps, slopes = row_gradients(context.lm, texts, first, None, context.hooks)
@@ -245,17 +239,14 @@ def _apart(*models: tuple[LanguageModel, torch.Tensor]) -> tuple[np.ndarray, np.
 # What each head hands over on average on a split of the corpus, for mean ablation.
 
 
-class HeadMeans(_OfText):
+class HeadMeans(_OfDense):
     """Columns: unit, then one per number of a head's output. Over the positions from which a token
     is scored."""
 
     name = "head_means"
     version = 2
 
-    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
-        return [self._one(context, shard.split) for shard in shards]
-
-    def _one(self, context: PromptContext, split: str) -> pd.DataFrame:
+    def of_split(self, context: PromptContext, split: str) -> pd.DataFrame:
         lm, (spans, texts) = context.lm, _windows(context, context.tokens[split])
         windows = [
             (ids[:-1], span.end - span.first) for span, ids in zip(spans, texts, strict=True)
@@ -266,13 +257,12 @@ class HeadMeans(_OfText):
 # |∂L/∂ξ_h| of the loss on every head's gate, window by window (Michel et al. 2019).
 
 
-class GateGradients(Measurement):
+class GateGradients(_OfDense):
     """Columns: value (Σ over windows of |∂L/∂ξ_h|, L the mean loss of the window in nats per
     token), in unit order."""
 
     name = "michel"
     version = 2
-    any_threads = True
 
     def parts(self, context: PromptContext, shard: Shard) -> Values:
         tokens, window = len(context.tokens[shard.split]), asdict(context.settings.window)
@@ -283,12 +273,7 @@ class GateGradients(Measurement):
             "window": window,
         }
 
-    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
-        return [pd.DataFrame({"value": self._sums(context, shard.split)}) for shard in shards]
-
-    def _sums(self, context: PromptContext, split: str) -> np.ndarray:
-        """Σ over windows of |∂ loss/∂ξ_h| (nats per token and unit of gate) of every head, [units]
-        float64."""
+    def of_split(self, context: PromptContext, split: str) -> pd.DataFrame:
         lm = context.lm
         total = torch.zeros(lm.n_layers, lm.n_heads, dtype=torch.float64)
         for span, text in zip(*_windows(context, context.tokens[split]), strict=True):
@@ -299,7 +284,7 @@ class GateGradients(Measurement):
                 nll = token_nll(lm.model(input_ids=ids, use_cache=False).logits, ids)
                 loss = nll[:, span.scored - 1 :].mean()
                 total += torch.autograd.grad(loss, gates)[0].abs().double().cpu()
-        return total.reshape(-1).numpy()
+        return pd.DataFrame({"value": total.reshape(-1).numpy()})
 
     def size(self, context: PromptContext, shard: Shard) -> float:
         return 3.0 * len(context.tokens[shard.split]) / 100.0

@@ -28,7 +28,13 @@ from engine.tracks.language_models.panels.heads import (
     pooled_scores,
     unmeasured,
 )
-from engine.tracks.language_models.predicted import Guess, ahead_of_set, heads_beside, predicted
+from engine.tracks.language_models.predicted import (
+    DELTA,
+    Guess,
+    ahead_of_set,
+    heads_beside,
+    predicted,
+)
 from engine.tracks.language_models.tables import TEST, VALIDATION
 from engine.tracks.language_models.words import not_scored
 
@@ -89,11 +95,12 @@ def on_validation(run: Run, choice: Choice, off: tuple[int, ...]) -> Panel | Non
     if bias is None:
         return None
     found = predicted(run, off, choice.measured)
+    measured = Guess(*(bias[name] for name in DELTA))
     table = [
         {
             "number": "change of bias",
-            **_predicted_columns(found.change),
-            **_measured_columns(bias, "delta"),
+            **found.change.named("predicted", "predicted low", "predicted high"),
+            **measured.named("measured", "measured low", "measured high"),
         }
     ]
     dense = lookup.result(run, "dense", "perplexity", "", VALIDATION)
@@ -113,18 +120,6 @@ def on_validation(run: Run, choice: Choice, off: tuple[int, ...]) -> Panel | Non
     return Panel(
         "on_validation", "Does it do what was predicted?", answer, None, pd.DataFrame(table), note
     )
-
-
-def _predicted_columns(guess: Guess) -> dict[str, float]:
-    return {"predicted": guess.value, "predicted low": guess.low, "predicted high": guess.high}
-
-
-def _measured_columns(row: Values, what: str) -> dict[str, float]:
-    return {
-        "measured": row[what],
-        "measured low": row[f"{what}_low"],
-        "measured high": row[f"{what}_high"],
-    }
 
 
 def said(run: Run, choice: Choice) -> str:

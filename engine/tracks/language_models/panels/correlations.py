@@ -20,6 +20,7 @@ from engine.report.charts.headline import null_warning
 from engine.report.charts.heat_map import bar_below, cells, head_axes, matrix_figure
 from engine.report.charts.kinds import HOVER
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
+from engine.stats import reliability
 from engine.store.runs import Run
 from engine.tracks.language_models.panels.heads import pooled_scores
 from engine.tracks.language_models.published_scores import PublishedScores
@@ -50,8 +51,6 @@ def correlation_panel(
     if wide.shape[1] < 2:
         found = "one" if wide.shape[1] else "none"
         return nothing(key, question, f"A correlation needs at least two axes; this has {found}.")
-    from engine.stats import reliability
-
     matrix = reliability.correlation(wide, kind)
     names = [words.axis_name(axis) for axis in matrix.columns]
     values = matrix.to_numpy().copy()
@@ -143,8 +142,6 @@ def top_panel(
     question = "Which heads are among the strongest for several axes at once?"
     if wide.shape[1] < 2:
         return nothing(key, question, "This needs effects on the bias of two axes at least.")
-    from engine.stats import reliability
-
     chosen = reliability.top_heads(wide, TOP_SHARE)
     counts = pd.Series(reliability.in_axes(chosen)).reindex(wide.index, fill_value=0)
     figure = _count_figure(counts, n_heads, wide.shape[1], choice, names, chosen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -322,8 +323,15 @@ def _add_frame(figure: go.Figure, run: Run, choice: Choice, unit: int | None) ->
         "y0": layer - 0.44,
         "y1": layer + 0.44,
     }  # whole at the rim too
-    for colour, width in ((choice.theme.paper, 7), (choice.theme.alarm, 3)):  # a frame on its halo
-        figure.add_shape(type="rect", **ends, line={"color": colour, "width": width}, layer="above")
+    _outline(figure, choice, (7, 3), choice.theme.alarm, type="rect", **ends)
+
+
+def _outline(
+    figure: go.Figure, choice: Choice, widths: tuple[int, int], colour: str, **shape: Any
+) -> None:
+    """A shape on its halo; widths of the two."""
+    for ink, width in zip((choice.theme.paper, colour), widths, strict=True):
+        figure.add_shape(**shape, line={"color": ink, "width": width}, layer="above")
 
 
 def _grid(
@@ -377,10 +385,7 @@ def _add_critical(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFra
         for row in rows
     ]
     path = " ".join(f"M {a},{b} L {c},{b} L {c},{d} L {a},{d} Z" for a, b, c, d in corners)
-    for colour, width in ((choice.theme.paper, 4), (choice.theme.critical, 2)):
-        figure.add_shape(
-            type="path", path=path, line={"color": colour, "width": width}, layer="above"
-        )
+    _outline(figure, choice, (4, 2), choice.theme.critical, type="path", path=path)
     _legend(figure, choice, "critical: protected", "square-open", choice.theme.critical)
 
 
@@ -464,8 +469,11 @@ def estimators_said(table: pd.DataFrame, asked: str) -> str:
     least .4)."."""
     if "ess" not in table or table["value"].isna().all():
         return f"Estimator {asked}."
-    said = [] if unmeasured(table).empty else [_unmeasured_said(table)]
-    for name, rows in measured(table).groupby("estimator", sort=False):
+    said, slopes = [], unmeasured(table)
+    if len(slopes):
+        heads = phrasing.count(len(slopes), "head")
+        said.append(f"{heads} by {FIRST_ORDER} (hollow: first order, not measured)")
+    for name, rows in table.drop(slopes.index).groupby("estimator", sort=False):
         text = f"{phrasing.count(len(rows), 'head')} by {own.estimator_name(name)}"
         least = rows["ess"].min()
         if name == "reweight" and math.isfinite(least):
@@ -486,18 +494,6 @@ def estimators_said(table: pd.DataFrame, asked: str) -> str:
 def unmeasured(table: pd.DataFrame) -> pd.DataFrame:
     """Heads whose effect on bias is first order: a slope, which can be far from the effect."""
     return table[table["estimator"] == FIRST_ORDER]
-
-
-def measured(table: pd.DataFrame) -> pd.DataFrame:
-    """All others."""
-    return table[table["estimator"] != FIRST_ORDER]
-
-
-def _unmeasured_said(table: pd.DataFrame) -> str:
-    return (
-        f"{phrasing.count(len(unmeasured(table)), 'head')} by {FIRST_ORDER} (hollow: first order,"
-        " not measured)"
-    )
 
 
 def _heavy(table: pd.DataFrame) -> str:

@@ -20,7 +20,6 @@ from engine.core.types import exact_count, key_of
 from engine.surgery.heads.replay import Shape
 from engine.surgery.ranking import best
 from engine.tracks.language_models.bias import combine
-from engine.tracks.language_models.words import EVEN
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,14 +169,6 @@ RULES = ("index", "published")
 published code, none."""
 
 
-@dataclass(frozen=True)
-class Ties:
-    """Heads protected, and heads cut, only because the lower index wins a tie."""
-
-    protected: int
-    cut: int
-
-
 def tied_at_boundary(values: np.ndarray, taken: Iterable[int], allowed: Iterable[int]) -> int:
     """How many of the units `taken` have a value that one of the others among `allowed` has too.
     values [units]."""
@@ -188,14 +179,13 @@ def tied_at_boundary(values: np.ndarray, taken: Iterable[int], allowed: Iterable
 
 def fasp_ties(
     scores: Mapping[str, np.ndarray], critical: Iterable[int], cut: Iterable[int]
-) -> Ties:
-    """Ties of FASP's two steps; scores: z_ppl and z_bias, [units] each."""
+) -> tuple[int, int]:
+    """Heads protected, and heads cut, only because the lower index wins a tie; scores: z_ppl and
+    z_bias, [units] each."""
     every, critical = range(len(scores["z_ppl"])), set(critical)
     free = [unit for unit in every if unit not in critical]
-    return Ties(
-        tied_at_boundary(scores["z_ppl"], critical, every),
-        tied_at_boundary(scores["z_bias"], cut, free),
-    )
+    tied = tied_at_boundary(scores["z_ppl"], critical, every)
+    return tied, tied_at_boundary(scores["z_bias"], cut, free)
 
 
 def protected(z_ppl: np.ndarray, gamma: float, rule: str = "index") -> tuple[int, ...]:
@@ -213,10 +203,6 @@ def protected(z_ppl: np.ndarray, gamma: float, rule: str = "index") -> tuple[int
 
 # The same methods held to as many heads per layer and whole key/value groups, so that any loader
 # reads the rest.
-
-
-def is_even_method(method: str) -> bool:
-    return method.endswith(EVEN)
 
 
 def groups_per_layer(sparsity: float, shape: Shape) -> int:
