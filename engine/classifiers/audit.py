@@ -23,9 +23,6 @@ from engine.core.types import Hooks, Values, key_of
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store, unpack
 
-GROUPS = ("auc", "accuracy", "tpr", "fpr")
-"""What `evaluate` says of every group."""
-
 PlanT = TypeVar("PlanT", bound=Plan)
 ContextT = TypeVar("ContextT", bound="ArrayContext")
 
@@ -200,17 +197,12 @@ def evaluation(
     data: str,
     measure: GroupMeasure,
     notes: Iterable[str],
-    whole: Sequence[pd.DataFrame] = (),
-    groups: Sequence[pd.DataFrame] = (),
 ) -> Evaluation:
-    """The evaluation of the model that `measure` measured. whole, groups: rows of the track's own,
-    beside those of all items and of groups."""
+    """The evaluation of the model that `measure` measured."""
     found = measure.dense()
     parts = [
         found.results[found.results["axis"] == ""],
-        *whole,
-        found.groups[found.groups["metric"].isin(GROUPS)],
-        *groups,
+        found.groups,
         found.results[found.results["metric"].str.endswith("_gap")],
     ]
     rows = [row for part in parts for row in part.to_dict("records")]

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, combinations
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,7 +26,6 @@ from engine.core.types import POOLED, Values, rng
 from engine.core.words import is_by_hand
 from engine.data.images.load import ImageSet
 from engine.stats.clustered import benjamini_hochberg
-from engine.stats.gap_of_means import Estimate
 from engine.store.runs import Run, pack, unpack, where, within
 
 Check = Callable[[], None]
@@ -69,10 +69,17 @@ def measured_arms(
 
 
 def numbers_of(
-    measure: GroupMeasure, measured: Mapping[RepeatsT, Arm], check: Check
+    measure: GroupMeasure,
+    measured: Mapping[RepeatsT, Arm],
+    check: Check,
+    dense: Mapping[str, int] = MappingProxyType({}),
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tables `results` and `groups`: the dense model, then every variant and its models."""
+    """The tables `results` and `groups`: the dense model, then every variant and its models.
+
+    dense: the dense models behind the mean by the variant's id, where every trial has its own.
+    """
     parts = [measure.dense()]
+    parts += [measure.dense_arm.trial(number, name) for name, number in dense.items()]
     for arm, mine in measured.items():
         check()
         parts.append(mine.pooled(arm.pooled))
@@ -103,17 +110,6 @@ def differences_table(
     table = pd.concat(found, ignore_index=True)
     q = table.groupby("metric")["p"].transform(benjamini_hochberg)
     return table.assign(q=q)[columns]
-
-
-def ends_of(found: Estimate | None, name: str) -> dict[str, float]:
-    """A difference of one cell as columns: name, name_low, name_high, name_p; NaN for none."""
-    ends = ("value", "low", "high", "p")
-    return {
-        name + (f"_{end}" if end != "value" else ""): (
-            np.nan if found is None else getattr(found, end)[0]
-        )
-        for end in ends
-    }
 
 
 def variant_row(name: str, method: str, first: Values, **more: Any) -> dict[str, Any]:

@@ -30,7 +30,6 @@ from engine.classifiers.tables import (
     curve_of,
     curves_table,
     differences_table,
-    ends_of,
     image_tables,
     kept_models,
     measured_arms,
@@ -39,7 +38,15 @@ from engine.classifiers.tables import (
     variant_row,
 )
 from engine.core.types import Values, digest_of
-from engine.stats.gap_of_means import Estimate, Trials, at_ends, difference, gaps_of_means, level
+from engine.stats.gap_of_means import (
+    Estimate,
+    Trials,
+    at_ends,
+    difference,
+    gaps_of_means,
+    level,
+    unknown,
+)
 from engine.stats.pareto import front, hypervolume
 from engine.store.runs import where, within
 from engine.surgery.filters.graph import COUNTED, arrays_of, widths_after
@@ -162,10 +169,7 @@ def _lost_otherwise(one: Arm, other: Arm, n_seeds: int) -> pd.DataFrame:
             "axis": [axis.name for axis in axes],
             "metric": METRIC,
             "group": "",
-            "value": found.value,
-            "low": found.low,
-            "high": found.high,
-            "p": found.p,
+            **found.columns(),
             "n": [int(axis.groups["n"].iloc[axis.counts].sum()) for axis in axes],
             "verdict": "",
         }
@@ -429,13 +433,13 @@ def tradeoff_table(
                     "strength": arm.strength,
                     "sparsity": arm.sparsity,
                     "axis": axis.name,
-                    **_said("accuracy", shown, _cell(mine, "", "accuracy")),
-                    **_said("gap", shown, _cell(mine, axis.name, "accuracy_gap")),
-                    **_said("degradation", lost, place),
+                    **shown.columns("accuracy", _cell(mine, "", "accuracy")),
+                    **shown.columns("gap", _cell(mine, axis.name, "accuracy_gap")),
+                    **lost.columns("degradation", place),
                     "n_trials": arm.n_seeds,
                 }
             )
-    table = pd.DataFrame(rows)
+    table = pd.DataFrame(rows).drop(columns=["accuracy_p", "gap_p", "degradation_p"])
     table["on_front"] = False
     for _, part in table.groupby("axis"):
         table.loc[part.index, "on_front"] = front(
@@ -473,7 +477,7 @@ def hypervolume_table(
         }
         for method, mine in areas.items():
             area, base = level(mine), areas.get(STRUCTURED) if method != STRUCTURED else None
-            apart = None if base is None else difference(mine, base)
+            apart = unknown() if base is None else difference(mine, base)
             rows.append(
                 {
                     "method": method,
@@ -484,8 +488,8 @@ def hypervolume_table(
                     "n_trials": len(mine.numbers),
                     "reference_accuracy": guess,
                     "reference_gap": worst,
-                    "base": "" if apart is None else STRUCTURED,
-                    **ends_of(apart, "difference"),
+                    "base": "" if base is None else STRUCTURED,
+                    **apart.columns("difference", 0),
                 }
             )
     return pd.DataFrame(rows)
@@ -527,14 +531,6 @@ def _cell(arm: Arm, axis: str, metric: str) -> int:
     return int(where(cells, axis=axis, metric=metric, group="").index[0])
 
 
-def _said(name: str, found: Estimate, cell: int) -> dict[str, float]:
-    return {
-        name: found.value[cell],
-        f"{name}_low": found.low[cell],
-        f"{name}_high": found.high[cell],
-    }
-
-
 # Performance degradation: does the cut cost every group the same? (BiFP, Definitions 2 and 3.)
 #
 # A group's degradation is the accuracy of the original model minus that of the cut one; the gap is
@@ -573,9 +569,7 @@ def degradation_gaps(arm: Arm, variant: str, number: int | None = None) -> pd.Da
             "split": measure.split,
             "axis": axis.name,
             "metric": METRIC,
-            "value": found.value[place],
-            "low": found.low[place],
-            "high": found.high[place],
+            **found.columns(cell=place),
             "n": int(counted),
             "group": "",
             "verdict": measure.cells.loc[first, "verdict"] if few else "",

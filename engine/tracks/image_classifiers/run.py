@@ -37,7 +37,6 @@ from engine.classifiers.tables import (
     curve_of,
     curves_table,
     differences_table,
-    ends_of,
     image_tables,
     input_notes,
     kept_models,
@@ -69,7 +68,7 @@ from engine.report.hand_sets import (
     told_of,
 )
 from engine.resident.warm import Warm
-from engine.stats.gap_of_means import Trials, difference, level
+from engine.stats.gap_of_means import Trials, difference, level, unknown
 from engine.store.runs import Run, Store, where, within
 from engine.surgery.filters.graph import masked_filters, widths_after, with_weights
 from engine.surgery.named import checked_filters, cut_of, filter_mask
@@ -321,8 +320,8 @@ def affected_table(classes: tuple[str, ...], arms: Mapping[str, MeasuredArm]) ->
             "high": shown.high[0],
             "n_trials": len(mine.numbers),
         }
-        change = difference(mine, dense) if name != "dense" else None
-        rows.append({**row, **ends_of(change, "delta")})
+        change = difference(mine, dense) if name != "dense" else unknown()
+        rows.append({**row, **change.columns("delta", 0)})
     return pd.DataFrame(rows)
 
 

@@ -4,7 +4,7 @@ docs/TABLES.md."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 
 from engine.audit.session import Session
-from engine.classifiers.groups import Arm as MeasuredArm
 from engine.classifiers.groups import (
+    MATTHEWS,
+    Arm,
+    Further,
     GroupMeasure,
-    Measured,
     arm_difference,
     confusion,
     degenerate,
@@ -27,6 +28,8 @@ from engine.classifiers.tables import (
     curve_of,
     curves_table,
     differences_table,
+    measured_arms,
+    numbers_of,
     over_repeats,
     variant_row,
     weights_table,
@@ -41,16 +44,7 @@ from engine.tracks.text_classifiers.importance import (
     importance_table,
     truth_table,
 )
-from engine.tracks.text_classifiers.metrics import (
-    MATTHEWS,
-    METRICS,
-    Answers,
-    BorkanMeasure,
-    ByTrial,
-    CellArm,
-    TaskMetric,
-    task_metric,
-)
+from engine.tracks.text_classifiers.metrics import METRICS, Borkan, Matthews, task_metric
 from engine.tracks.text_classifiers.procedures import (
     DENSE,
     ArmLevel,
@@ -388,73 +382,31 @@ REFERENCES = ("random", "magnitude", "michel")
 """Scores that another is compared with, where both were asked for."""
 
 
-class Measures:
-    """Everything that is measured on answers [texts, classes] to the same texts.
+def measure_of(
+    about: TextSet,
+    texts: pd.DataFrame,
+    axes: Sequence[str],
+    dense: np.ndarray | Sequence[np.ndarray] | Mapping[int, np.ndarray],
+    split: str = TEST,
+    n_boot: int = 400,
+) -> GroupMeasure:
+    """What measures answers [texts, classes] to the same texts.
 
     about: what the texts are, their classes and metric. dense: answers of the full model, or of
-    that of every trial. The task's metric stands beside `groups` where it is not accuracy, which
-    those measure anyway.
+    that of every trial.
     """
-
-    def __init__(
-        self,
-        about: TextSet,
-        texts: pd.DataFrame,
-        axes: Sequence[str],
-        dense: Answers,
-        split: str = TEST,
-        n_boot: int = 400,
-    ) -> None:
-        classes = about.classes
-        more: dict[str, Any] = {"n_boot": n_boot, "split": split}
-        is_matthews = about.metric == MATTHEWS
-        self.groups = GroupMeasure(
-            texts, classes, axes, dense, n_permutations=n_boot // 2, items=TEXTS, **more
-        )
-        self.task = TaskMetric(texts, classes, dense, **more) if is_matthews else None
-        self.borkan = BorkanMeasure(texts, classes, axes, dense, **more)
-
-    def own(self) -> tuple[list[pd.DataFrame], list[pd.DataFrame]]:
-        """Rows of the full model, of all texts and of groups, beside those of `groups`."""
-        task = [] if self.task is None else [self.task.dense_arm.pooled(DENSE)]
-        borkan = self.borkan.dense_arm.pooled(DENSE)
-        return task, [borkan] if len(borkan) else []
-
-    def variant(self, trials: ByTrial) -> MeasuredText:
-        """One variant, measured from the answers of its trials."""
-        task = None if self.task is None else self.task.variant(trials)
-        return MeasuredText(self.groups.variant(trials), task, self.borkan.variant(trials))
-
-    def dense(self) -> MeasuredText:
-        """The full model."""
-        task = None if self.task is None else self.task.dense_arm
-        return MeasuredText(self.groups.dense_arm, task, self.borkan.dense_arm)
-
-
-@dataclass(frozen=True)
-class MeasuredText:
-    """One variant, measured in every way."""
-
-    groups: MeasuredArm
-    task: CellArm | None
-    borkan: CellArm
-
-    def pooled(self, name: str) -> Measured:
-        """Rows of the mean over all trials."""
-        return self._rows(lambda arm: arm.pooled(name))
-
-    def trial(self, number: int, name: str) -> Measured:
-        """Rows of one trial."""
-        return self._rows(lambda arm: arm.trial(number, name))
-
-    def _rows(self, of: Callable[[Any], Any]) -> Measured:
-        whole, task = of(self.groups), None if self.task is None else of(self.task)
-        return Measured(_joined([whole.results, task]), _joined([whole.groups, of(self.borkan)]))
-
-
-def _joined(parts: Sequence[pd.DataFrame | None]) -> pd.DataFrame:
-    known = [part for part in parts if part is not None]
-    return pd.concat([part for part in known if len(part)] or known[:1], ignore_index=True)
+    further: list[Further] = [Matthews()] if about.metric == MATTHEWS else []
+    return GroupMeasure(
+        texts,
+        about.classes,
+        axes,
+        dense,
+        n_boot,
+        n_permutations=n_boot // 2,
+        split=split,
+        items=TEXTS,
+        further=[*further, *([Borkan()] if len(about.classes) == 2 else [])],
+    )
 
 
 def text_tables(
@@ -466,20 +418,21 @@ def text_tables(
     dense = dense_trials(context, request.trials)
     answers = context.exact(dense)
     is_several = context.settings.retune
-    measures = Measures(context.texts, texts, request.axes, answers if is_several else answers[0])
-    measured = {}
-    for level in finished.levels:
-        check()
-        measured[level] = measures.variant(context.exact(level.shards()))
-    levels, tickets = ticket_tables(context, finished, dense, measures.groups)
-    masks, ranks = null_tables(context, finished, measures.groups)
+    given = answers if is_several else answers[0]
+    measure = measure_of(context.texts, texts, request.axes, given)
+    measured = measured_arms(context.answers, finished.levels, measure, check)
+    levels, tickets = ticket_tables(context, finished, dense, measure)
+    masks, ranks = null_tables(context, finished, measure)
     importance = importance_table(context, finished.arms, request.trials)
     truth = truth_table(context, request.trials)
     check()
     full = {f"{DENSE}#{shard.trial}": shard for shard in dense} if is_several else {}
+    numbers = {name: shard.trial for name, shard in full.items()}
+    results, groups = numbers_of(measure, measured, check, numbers)
     tables = {
         "variants": variants_table(context, finished, dense, full, levels),
-        **numbers_tables(measures, measured, full),
+        "results": results,
+        "groups": groups,
         "arm_differences": differences_table(
             score_differences(measured), "base", "score", "other", "sparsity"
         ),
@@ -503,29 +456,10 @@ def text_tables(
         for name, shard in [*full.items(), *finished.trained()]
         if request.keep_weights == "all" or (request.keep_weights == "first" and not shard.trial)
     )
-    return tables | ({"weights": weights} if len(weights) else {}), list(measures.groups.notes)
+    return tables | ({"weights": weights} if len(weights) else {}), list(measure.notes)
 
 
-def numbers_tables(
-    measures: Measures,
-    measured: Mapping[ArmLevel, MeasuredText],
-    full: Mapping[str, TextShard],
-) -> dict[str, pd.DataFrame]:
-    """results and groups of the full model, every pooled variant and every trial."""
-    dense = measures.dense()
-    parts = [
-        dense.pooled(DENSE),
-        *(dense.trial(shard.trial, name) for name, shard in full.items()),
-    ]
-    for level, mine in measured.items():
-        parts.append(mine.pooled(level.pooled))
-        parts += [mine.trial(shard.trial, level.id_of(shard)) for shard in level.shards()]
-    return {
-        name: _joined([getattr(part, name) for part in parts]) for name in ("results", "groups")
-    }
-
-
-def score_differences(measured: Mapping[ArmLevel, MeasuredText]) -> Iterator[pd.DataFrame]:
+def score_differences(measured: Mapping[ArmLevel, Arm]) -> Iterator[pd.DataFrame]:
     """Every score minus its references, by procedure and sparsity: conductance minus each, any
     other score minus random."""
     for one, mine in measured.items():
@@ -534,7 +468,7 @@ def score_differences(measured: Mapping[ArmLevel, MeasuredText]) -> Iterator[pd.
             same = one.arm.procedure is other.arm.procedure and one.sparsity == other.sparsity
             if not same or one is other or other.arm.score not in wanted:
                 continue
-            table = arm_difference(mine.groups, theirs.groups)
+            table = arm_difference(mine, theirs)
             yield table[table["metric"].isin(DIFFERENCES)].assign(
                 base=one.arm.procedure.name,
                 score=one.arm.score,
@@ -671,7 +605,7 @@ def _fetched(context: TextContext, shards: Mapping[str, TextShard], column: str)
     """The tables of some measurements, one below the other; `column` says whose."""
     tables = context.fetch(list(shards.values()))
     named = [table.assign(**{column: name}) for name, table in zip(shards, tables, strict=True)]
-    return _joined(named)
+    return pd.concat([part for part in named if len(part)] or named[:1], ignore_index=True)
 
 
 def _curves(context: TextContext, finished: Finished, dense: Sequence[TextShard]) -> pd.DataFrame:

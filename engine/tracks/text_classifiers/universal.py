@@ -23,6 +23,7 @@ import pandas as pd
 
 from engine.audit.session import Executor, Local
 from engine.audit.tracks import request_from
+from engine.classifiers.groups import GroupMeasure
 from engine.core.errors import Fault, RequestError, refusal, unknown
 from engine.core.types import POOLED, Hooks, Values, at_level
 from engine.store.runs import Run, Store, where
@@ -31,7 +32,7 @@ from engine.tracks.text_classifiers.measurements.importance import random_units
 from engine.tracks.text_classifiers.procedures import dense_trials
 from engine.tracks.text_classifiers.request import TextPlan, TextRequest, validate_text
 from engine.tracks.text_classifiers.run import AUDIT, at_chance
-from engine.tracks.text_classifiers.tables import Measures, level_of, rank_among, values_of
+from engine.tracks.text_classifiers.tables import level_of, measure_of, rank_among, values_of
 
 RANDOM = "random"
 QUICK_TEXTS, QUICK_EPOCHS = 400, 3
@@ -214,7 +215,7 @@ def _on_task(
     doubt = at_chance(first, context.table(TEST)["label"].to_numpy())
     dense = context.exact(full)
     given = dense if context.settings.retune else dense[0]
-    measures = Measures(context.texts, context.table(TEST), (), given)
+    measure = measure_of(context.texts, context.table(TEST), (), given)
     values = {name: _values(context, part) for name, part in shards.items()}
     full_values = _values(context, full)
     chance = [values[name] for name in masks if name.startswith(RANDOM + " ")]
@@ -226,7 +227,7 @@ def _on_task(
             "metric": context.texts.metric,
             "n_cut": len(masks[name][0]),
             **_level(values[name], full_values, doubt),
-            **_change(context, measures, part),
+            **_change(context, measure, part),
             **_among(values[name], () if name.startswith(RANDOM + " ") else chance),
         }
         for name, part in shards.items()
@@ -246,10 +247,10 @@ def _level(values: np.ndarray, full: np.ndarray, doubt: str) -> Values:
     return {**asdict(found), "word": word, "doubt": doubt}
 
 
-def _change(context: TextContext, measures: Measures, shards: Sequence[TextShard]) -> Values:
+def _change(context: TextContext, measure: GroupMeasure, shards: Sequence[TextShard]) -> Values:
     """How a mask differs from the full model on the same texts, with an interval over trials and
     texts."""
-    table = measures.variant(context.exact(shards)).pooled("mask").results
+    table = measure.variant(context.exact(shards)).pooled("mask").results
     row = where(table, metric=context.texts.metric, axis="").iloc[0]
     return {name: row[name] for name in ("delta", "delta_low", "delta_high", "n")}
 

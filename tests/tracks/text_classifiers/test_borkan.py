@@ -10,9 +10,17 @@ from engine.classifiers.groups import GROUPS, GroupMeasure
 from engine.classifiers.layout import TEXTS
 from engine.core.errors import PruneAuditError, RequestError
 from engine.store.runs import where
-from engine.tracks.text_classifiers.metrics import BORKAN, BorkanMeasure
+from engine.tracks.text_classifiers.metrics import BORKAN, Borkan
 
 CLASSES = ["kind", "insulting"]
+
+
+def measure_of(texts, axes, dense, **more) -> GroupMeasure:
+    return GroupMeasure(texts, CLASSES, axes, dense, items=TEXTS, further=[Borkan()], **more)
+
+
+def borkan(measured) -> pd.DataFrame:
+    return measured.groups[measured.groups["metric"].isin(BORKAN)].reset_index(drop=True)
 
 
 def frame(labels, groups, **more):
@@ -47,17 +55,14 @@ def cell(table, group, metric, axis="people"):
 
 def dense_of(texts, scores) -> pd.DataFrame:
     """Rows of one model that gives these scores to class 1."""
-    measure = BorkanMeasure(texts, CLASSES, ["people"], answers(scores), n_boot=20)
-    return measure.dense_arm.pooled("dense")
+    return borkan(measure_of(texts, ["people"], answers(scores), n_boot=20).dense())
 
 
 def test_values_and_changes_are_those_of_plain_subsets():
     texts = world()
     dense, cut = guesses(texts), guesses(texts, 1, 0.6)
-    found = BorkanMeasure(
-        texts, CLASSES, ["people", "people+place", "class"], dense, n_boot=30
-    ).variant([cut])
-    table = found.pooled("cut")
+    axes = ["people", "people+place", "class"]
+    table = borkan(measure_of(texts, axes, dense, n_boot=30).variant([cut]).pooled("cut"))
     assert tuple(table) == GROUPS and set(table["metric"]) == set(BORKAN)
     assert set(table["axis"]) == {"people", "people+place"} and len(table) == 2 * (3 + 6)
     texts["people+place"] = texts["people"] + "+" + texts["place"]
@@ -85,11 +90,10 @@ def test_draws_are_those_of_the_other_numbers_and_of_the_slow_way():
     texts = world(90)
     mixed = texts.sample(frac=1, random_state=3)
     p = guesses(texts)
-    measure = BorkanMeasure(mixed, CLASSES, ["people"], p[mixed.index], n_boot=8, seed=5)
-    usual = GroupMeasure(mixed, CLASSES, ["people"], p[mixed.index], n_boot=8, seed=5, items=TEXTS)
-    axis, parts = usual.axes[1], usual._weights[1]
+    measure = measure_of(mixed, ["people"], p[mixed.index], n_boot=8, seed=5)
+    axis, parts = measure.axes[1], measure._weights[1]
     label = texts["label"].to_numpy() == 1
-    draws = measure.dense_arm.trials.draws[0]
+    draws = measure.dense_arm.trials.draws[0, :, -2 * len(axis.strata) :]
     for place, name in enumerate(axis.strata):
         for draw in range(8):
             drawn = {
@@ -109,27 +113,27 @@ def test_draws_are_those_of_the_other_numbers_and_of_the_slow_way():
 def test_trials_pool_and_stand_alone_and_are_paired_with_their_own_dense_model():
     texts = world()
     dense = {seed: guesses(texts, seed) for seed in range(3)}
-    measure = BorkanMeasure(texts, CLASSES, ["people"], dense, n_boot=40)
+    measure = measure_of(texts, ["people"], dense, n_boot=40)
     arm = measure.variant(dense)
-    pooled, single = arm.pooled("same"), arm.trial(1, "same#1")
+    pooled, single = borkan(arm.pooled("same")), borkan(arm.trial(1, "same#1"))
     assert (
         (pooled["delta"] == 0).all()
         and (single["delta"] == 0).all()
         and (single["delta_low"] == 0).all()
     )
-    values = [arm.trial(number, "x")["value"] for number in dense]
+    values = [borkan(arm.trial(number, "x"))["value"] for number in dense]
     assert pooled["value"].to_numpy() == pytest.approx(np.mean(values, axis=0))
     assert set(single["variant"]) == {"same#1"} and set(single["split"]) == {"test"}
     wide, narrow = (cell(table, "c", "bpsn_auc") for table in (pooled, single))
     assert np.isfinite([wide["low"], narrow["low"]]).all()
-    assert measure.dense_arm.pooled("dense")["delta"].isna().all()
+    assert borkan(measure.dense())["delta"].isna().all()
 
 
 @pytest.mark.filterwarnings("error")
 def test_groups_that_lack_a_class_and_texts_without_a_group():
     texts = frame([0, 0, 1, 1, 0, 1, 0, 1], ["u", "u", "v", "v", "v", "v", "", ""])
     p = answers([0.1, 0.2, 0.9, 0.8, 0.3, 0.7, 0.99, 0.0])
-    table = BorkanMeasure(texts, CLASSES, ["people"], p, n_boot=20).variant([p, p]).pooled("cut")
+    table = borkan(measure_of(texts, ["people"], p, n_boot=20).variant([p, p]).pooled("cut"))
     # u has no positives: BNSP is undefined; the two texts without a group count nowhere.
     assert (
         np.isnan(cell(table, "u", "bnsp_auc")["value"])
@@ -140,24 +144,11 @@ def test_groups_that_lack_a_class_and_texts_without_a_group():
     assert dense_of(frame([0, 1] * 4, ["u"] * 8), p[:, 1])["value"].isna().all()
 
 
-def test_more_than_two_classes_have_no_rows():
-    texts = world()
-    texts["label"] = np.arange(len(texts)) % 3
-    p = np.full((len(texts), 3), 1 / 3)
-    measure = BorkanMeasure(texts, ["a", "b", "c"], ["people"], p)
-    for table in (
-        measure.dense_arm.pooled("dense"),
-        measure.variant([p, p]).pooled("x"),
-        measure.variant([p]).trial(0, "y"),
-    ):
-        assert len(table) == 0 and tuple(table) == GROUPS
-
-
 def test_wrong_axes_and_answers():
     texts = world(40)
     with pytest.raises(RequestError, match="hair"):
-        BorkanMeasure(texts, CLASSES, ["hair"], guesses(texts))
-    measure = BorkanMeasure(texts, CLASSES, ["people"], guesses(texts), n_boot=10)
+        measure_of(texts, ["hair"], guesses(texts))
+    measure = measure_of(texts, ["people"], guesses(texts), n_boot=10)
     for wrong in (guesses(texts)[:-1], np.full((40, 2), np.nan)):
         with pytest.raises(PruneAuditError, match="trial 0"):
             measure.variant([wrong])

@@ -5,10 +5,23 @@ import pandas as pd
 import pytest
 from sklearn.metrics import accuracy_score, matthews_corrcoef
 
-from engine.classifiers.groups import RESULTS, GroupMeasure
+from engine.classifiers.groups import MATTHEWS, RESULTS, GroupMeasure
 from engine.classifiers.layout import TEXTS
-from engine.core.errors import PruneAuditError, RequestError
-from engine.tracks.text_classifiers.metrics import TaskMetric, task_metric
+from engine.tracks.text_classifiers.metrics import Matthews, task_metric
+
+
+def measure_of(texts, classes, dense, *more, **named) -> GroupMeasure:
+    return GroupMeasure(
+        texts, classes, [], dense, *more, **named, items=TEXTS, further=[Matthews()]
+    )
+
+
+def row_of(measured) -> pd.Series:
+    """The one row of the correlation."""
+    table = measured.results
+    assert tuple(table) == RESULTS
+    (found,) = table[table["metric"] == MATTHEWS].iloc
+    return found
 
 
 def world(n=200, k=2, seed=0):
@@ -41,29 +54,20 @@ def test_one_trial_equals_sklearn(k, seed):
     )
 
 
-def test_unknown_metrics_and_labels():
-    with pytest.raises(RequestError, match="accuracy, matthews"):
-        task_metric("f1", np.eye(2), [0, 1])
-    with pytest.raises(PruneAuditError):
-        task_metric("accuracy", np.eye(2), [0, 2])
-    with pytest.raises(PruneAuditError):
-        task_metric("accuracy", np.full((2, 2), np.nan), [0, 1])
-
-
 @pytest.mark.parametrize("k", [2, 3])
 def test_rows_are_on_the_draws_of_the_other_numbers(k):
     texts = world(80, k).sample(frac=1, random_state=1).reset_index(drop=True)
     dense, cut = answers(texts, k), answers(texts, k, 1, 2.0)
     classes = list("abc")[:k]
-    arm = TaskMetric(texts, classes, dense, n_boot=10, seed=3).variant([cut])
-    usual = GroupMeasure(texts, classes, [], dense, n_boot=10, seed=3, items=TEXTS)
+    measure = measure_of(texts, classes, dense, n_boot=10, seed=3)
+    arm = measure.variant([cut])
     order = np.argsort(texts["text_id"].to_numpy(dtype=object))
     labels, said = texts["label"].to_numpy()[order], guess(cut)[order]
     for draw in range(10):
-        rows = np.repeat(np.arange(80), usual._weights[0][0][:, draw])
+        rows = np.repeat(np.arange(80), measure._weights[0][0][:, draw])
         expected = matthews_corrcoef(labels[rows], said[rows])
-        assert 2 * arm.trials.draws[0, draw, 0] - 1 == pytest.approx(expected)
-    row = arm.pooled("cut").iloc[0]
+        assert 2 * arm.trials.draws[0, draw, -1] - 1 == pytest.approx(expected)
+    row = row_of(arm.pooled("cut"))
     assert row["value"] == pytest.approx(matthews_corrcoef(texts["label"], guess(cut)))
     assert row["delta"] == pytest.approx(
         row["value"] - matthews_corrcoef(texts["label"], guess(dense))
@@ -73,12 +77,10 @@ def test_rows_are_on_the_draws_of_the_other_numbers(k):
 def test_columns_intervals_and_trials():
     texts = world()
     dense = answers(texts)
-    measure = TaskMetric(texts, ["no", "yes"], dense)
+    measure = measure_of(texts, ["no", "yes"], dense)
     arm = measure.variant({4: answers(texts, 2, 1, 2.0), 7: answers(texts, 2, 2, 2.0)})
-    pooled, single = arm.pooled("isp-50%"), arm.trial(7, "isp-50%#7")
-    for table, name in ((pooled, "isp-50%"), (single, "isp-50%#7")):
-        assert tuple(table) == RESULTS and len(table) == 1
-        row = table.iloc[0]
+    pooled, single = row_of(arm.pooled("isp-50%")), row_of(arm.trial(7, "isp-50%#7"))
+    for row, name in ((pooled, "isp-50%"), (single, "isp-50%#7")):
         assert (row["variant"], row["axis"], row["metric"], row["group"], row["n"]) == (
             name,
             "",
@@ -89,23 +91,23 @@ def test_columns_intervals_and_trials():
         assert -1 < row["low"] < row["value"] < row["high"] < 1
         assert row["delta_low"] < row["delta"] < row["delta_high"] and 0 < row["delta_p"] < 1
         assert np.isnan(row["null_mean"])
-    both = [arm.trial(number, "x").iloc[0]["value"] for number in (4, 7)]
-    assert pooled.iloc[0]["value"] == pytest.approx(np.mean(both))
-    assert measure.dense_arm.pooled("dense")["delta"].isna().all()
+    both = [row_of(arm.trial(number, "x"))["value"] for number in (4, 7)]
+    assert pooled["value"] == pytest.approx(np.mean(both))
+    assert np.isnan(row_of(measure.dense())["delta"])
 
 
 @pytest.mark.filterwarnings("error")
 def test_perfect_worse_than_chance_and_degenerate_models():
     texts = world(60)
     right = np.eye(2)[texts["label"]]
-    measure = TaskMetric(texts, ["no", "yes"], right)
-    best = measure.dense_arm.pooled("dense").iloc[0]
+    measure = measure_of(texts, ["no", "yes"], right)
+    best = row_of(measure.dense())
     assert best["value"] == 1 and best["high"] == 1 and 0.8 < best["low"] < 1
-    wrong = measure.variant([right[:, ::-1]]).pooled("wrong").iloc[0]
+    wrong = row_of(measure.variant([right[:, ::-1]]).pooled("wrong"))
     assert (
         wrong["value"] == -1 and wrong["low"] == -1 and wrong["delta"] == -2
     )  # below 0, and said so
-    flat = measure.variant([np.eye(2)[np.ones(60, int)]]).pooled("flat").iloc[0]
+    flat = row_of(measure.variant([np.eye(2)[np.ones(60, int)]]).pooled("flat"))
     assert (
         flat["value"] == 0 and flat["delta"] == -1 and flat["delta_low"] <= -1 <= flat["delta_high"]
     )
@@ -120,10 +122,6 @@ def test_the_interval_covers():
     for start in range(0, 20_000, 100):
         rows = slice(start, start + 100)
         texts = pd.DataFrame({"text_id": [f"{i:03d}" for i in range(100)], "label": labels[rows]})
-        row = (
-            TaskMetric(texts, ["no", "yes"], np.eye(2)[said[rows]], 200, start)
-            .dense_arm.pooled("dense")
-            .iloc[0]
-        )
+        row = row_of(measure_of(texts, ["no", "yes"], np.eye(2)[said[rows]], 200, start).dense())
         inside += row["low"] <= truth <= row["high"]
     assert 0.90 <= inside / 200 <= 0.985
