@@ -263,9 +263,13 @@ def band(value: float, draws: np.ndarray) -> Band:
     return Band(float(draws.mean()), float(low), float(high), float(p))
 
 
-def words_of(worst: Difference, best: Difference) -> str:
-    """Words of engine.stats.resampling for the two ends; here a higher value is better."""
-    turned = (Difference(-one.value, -one.high, -one.low, one.p, one.n) for one in (worst, best))
+def words_of(worst: Values, best: Values) -> str:
+    """Words of engine.stats.resampling for the changes of the two ends, rows of a table; here a
+    higher value is better."""
+    turned = (
+        Difference(-row["delta"], -row["delta_high"], -row["delta_low"], row["delta_p"], row["n"])
+        for row in (worst, best)
+    )
     return verdict_of(*turned)
 
 
@@ -581,7 +585,7 @@ class Arm:
             for cell, draws in zip(ends.gaps, drawn.T, strict=True):
                 found.append(with_band(rows[cell], band(rows[cell]["value"], draws)))
             if ends.named and self is not self.measure.dense_arm:
-                both = (_difference(rows[ends.named[end]]) for end in ("worst_auc", "best_auc"))
+                both = (rows[ends.named[end]] for end in ("worst_auc", "best_auc"))
                 found[-len(GAPS)]["verdict"] = words_of(*both)
             for end, cell in ends.named.items():
                 found.append({**rows[cell], **_band_columns(NO_BAND), "metric": end})
@@ -606,10 +610,6 @@ def of_axis(
         else:
             found.append(of_images(answers[rows], labels[rows], part, multi_class)[:, None])
     return np.concatenate(found, axis=1)
-
-
-def _difference(row: Values) -> Difference:
-    return Difference(row["delta"], row["delta_low"], row["delta_high"], row["delta_p"], row["n"])
 
 
 def with_band(row: Values, chance: Band) -> dict[str, Any]:

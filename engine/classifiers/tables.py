@@ -459,7 +459,7 @@ def again_from_answers(
             )
             for name, part in answers.groupby("variant", sort=False)
         }
-        worst = max(_apart(stored[name], value) for name, value in again.items())
+        worst = max(apart(stored[name], value) for name, value in again.items())
         what = (
             f"{len(again)} values of {metric} follow from the stored answers (largest difference"
             f" {worst:.1e})"
@@ -486,7 +486,7 @@ def again_from_tried(run: Run, key: str, multi_class: str = OVO) -> list[Values]
     return [{**check, "what": f"tried on the {split} split: {check['what']}"} for check in checks]
 
 
-def _apart(one: float, other: float) -> float:
+def apart(one: float, other: float) -> float:
     """Their distance; two that are not defined agree."""
     return (
         0.0

@@ -59,7 +59,8 @@ from engine.report.tracks import (
 )
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
-from engine.tracks.text_classifiers.panels import bench, curve, importance, survival
+from engine.tracks.text_classifiers.growing import BENCH
+from engine.tracks.text_classifiers.panels import curve, importance, survival
 from engine.tracks.text_classifiers.panels.survival import (
     LOST,
     TICKET,
@@ -363,5 +364,5 @@ SCREEN = Track(
         selectable=(importance.importance_maps, importance.importance_scatter),
         numbers=importance.head_numbers,
     ),
-    bench=bench.BENCH,
+    bench=BENCH,
 )

@@ -30,7 +30,6 @@ from engine.classifiers.tables import (
 from engine.core.types import rng
 from engine.store.runs import Run, Store
 from engine.tracks.text_classifiers.context import TextContext, TextSettings, TextShard
-from engine.tracks.text_classifiers.importance import agreement_table
 from engine.tracks.text_classifiers.procedures import (
     ArmLevel,
     Finished,
@@ -41,6 +40,7 @@ from engine.tracks.text_classifiers.procedures import (
 )
 from engine.tracks.text_classifiers.request import TextRequest
 from engine.tracks.text_classifiers.tables import (
+    agreement_table,
     iteration_scores,
     iterations_table,
     measure_of,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.tracks.text_classifiers.importance import agreement
+from engine.tracks.text_classifiers.tables import agreement
 
 
 def test_correlation_cannot_see_scale_and_the_slope_can():
