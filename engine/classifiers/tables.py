@@ -17,7 +17,7 @@ import pandas as pd
 from PIL import Image
 from sklearn.metrics import roc_auc_score
 
-from engine.classifiers.groups import OVO, OVR, Arm, GroupMeasure
+from engine.classifiers.groups import OVO, OVR, Arm, GroupMeasure, degenerate
 from engine.classifiers.images.context import DENSE, TEST, ImageContext, ImageShard
 from engine.classifiers.images.request import ImagePlan, recipe_of
 from engine.core.errors import MaskError, RequestError, refusal
@@ -153,6 +153,42 @@ def over_cuts(rows: Sequence[Values], *means: str) -> Values:
         "met": all(row["met"] for row in rows),
         "history": "",
     }
+
+
+def image_variants(
+    context: ImageContext,
+    arms: Iterable[Any],
+    first: Values,
+    about: Callable[[Any], Values],
+    of_model: Callable[[Any, Any], Values],
+    means: Sequence[str],
+    **more: Any,
+) -> pd.DataFrame:
+    """The table `variants` of an audit of images: the dense model, then every arm and its models.
+
+    first, more: the track's own columns of the dense model, before and after those of all tracks.
+    about: what rows say of an arm, of_model: of one model of it; means: what an arm's row says as
+    the mean over its models.
+    """
+    dense = variant_row(DENSE, DENSE, first, **UNCUT, **more, flops=context.graph.flops())
+    rows = [dense]
+    for arm in arms:
+        same, models = {**dense, **about(arm)}, []
+        for shard in arm.shards():
+            arrays, plain = context.without_weights(shard)
+            own = {
+                "variant": arm.id_of(shard),
+                "seed": arm.number(shard),
+                "pooled": arm.pooled,
+                "chosen": False,
+                "degenerate": int(degenerate(arrays["probabilities"])),
+                "history": json.dumps(plain["history"]),
+                "max_logit_difference": plain["max_logit_difference"],
+                "flops": plain["flops"],
+            }
+            models.append({**same, **own, **of_model(arm, shard)})
+        rows += [{**same, "variant": arm.pooled, **over_cuts(models, "flops", *means)}, *models]
+    return pd.DataFrame(rows)
 
 
 def answers_table(answers: Mapping[str, np.ndarray], items: pd.DataFrame, key: str) -> pd.DataFrame:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,21 +20,18 @@ from engine.classifiers.groups import (
     GroupMeasure,
     arm_difference,
     band,
-    degenerate,
     with_band,
 )
 from engine.classifiers.images.context import DENSE, ImageShard
 from engine.classifiers.tables import (
-    UNCUT,
     curve_of,
     curves_table,
     differences_table,
     image_tables,
+    image_variants,
     kept_models,
     measured_arms,
-    over_cuts,
     test_images,
-    variant_row,
 )
 from engine.core.types import Values, digest_of
 from engine.stats.gap_of_means import (
@@ -178,59 +174,35 @@ def _lost_otherwise(one: Arm, other: Arm, n_seeds: int) -> pd.DataFrame:
 
 def _variants(context: FairContext, arms: Sequence[FairArm]) -> pd.DataFrame:
     """The dense model, every pooled variant, every seed."""
-    rows = [_row(DENSE, DENSE, "", role=DENSE, units="none", flops=context.graph.flops())]
-    for arm in arms:
-        seeds = [_seed_row(context, arm, shard) for shard in arm.shards()]
-        rows += [_pooled_row(arm, seeds), *seeds]
-    return pd.DataFrame(rows)
 
+    def about(arm: FairArm) -> Values:
+        return {
+            "method": arm.method,
+            "base": arm.method,
+            "units": arm.units,
+            "sparsity": arm.sparsity,
+            "strength": arm.strength,
+            "role": arm.role,
+            "chosen": arm.role == SPARSITY,
+        }
 
-def _row(name: str, method: str, base: str, **more: Any) -> dict[str, Any]:
-    usual = {
-        **UNCUT,
-        "strength": 0.0,
-        "parameters_cut": 0.0,
-        "speedup": 1.0,
-    }
-    return variant_row(name, method, {"base": base}, **{**usual, **more})
+    def of_seed(arm: FairArm, shard: FairShard) -> Values:
+        arrays, plain = context.without_weights(shard)
+        cut, digest = cut_said(context, arm.units, arrays["keep"])
+        whole = context.start.n_parameters
+        return {
+            "realised": share_cut(context, arm, shard),
+            "met": is_met(context, arm, shard),
+            "n_cut": int((~arrays["keep"]).sum()),
+            "cut": json.dumps(cut),
+            "mask_digest": digest,
+            "speedup": context.graph.flops() / plain["flops"],
+            "parameters_cut": (whole - plain["parameters"] + plain["n_zero"]) / whole,
+        }
 
-
-def _arm_row(arm: FairArm, name: str, **more: Any) -> dict[str, Any]:
-    return _row(
-        name,
-        arm.method,
-        arm.method,
-        units=arm.units,
-        sparsity=arm.sparsity,
-        strength=arm.strength,
-        role=arm.role,
-        **more,
-    )
-
-
-def _seed_row(context: FairContext, arm: FairArm, shard: FairShard) -> dict[str, Any]:
-    arrays, plain = context.without_weights(shard)
-    keep = arrays["keep"]
-    cut, digest = cut_said(context, arm.units, keep)
-    whole = context.start.n_parameters
-    return _arm_row(
-        arm,
-        arm.id_of(shard),
-        realised=share_cut(context, arm, shard),
-        met=is_met(context, arm, shard),
-        n_cut=int((~keep).sum()),
-        seed=arm.number(shard),
-        pooled=arm.pooled,
-        chosen=False,
-        degenerate=int(degenerate(arrays["probabilities"])),
-        cut=json.dumps(cut),
-        history=json.dumps(plain["history"]),
-        mask_digest=digest,
-        max_logit_difference=plain["max_logit_difference"],
-        flops=plain["flops"],
-        speedup=context.graph.flops() / plain["flops"],
-        parameters_cut=(whole - plain["parameters"] + plain["n_zero"]) / whole,
-    )
+    dense = {"strength": 0.0, "parameters_cut": 0.0, "speedup": 1.0, "role": DENSE, "units": "none"}
+    means = ("realised", "parameters_cut", "speedup")
+    return image_variants(context, arms, {"base": ""}, about, of_seed, means, **dense)
 
 
 def by_flops(context: FairContext, arm: FairArm) -> bool:
@@ -280,16 +252,6 @@ def weight_layers(context: FairContext) -> list[tuple[str, int]]:
     return [
         (name, module.weight.numel()) for name, module in modules if isinstance(module, COUNTED)
     ]
-
-
-def _pooled_row(arm: FairArm, seeds: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The row that stands for all seeds: means, and the largest difference of logits."""
-    return _arm_row(
-        arm,
-        arm.pooled,
-        **over_cuts(seeds, "flops", "realised", "parameters_cut", "speedup"),
-        chosen=arm.role == SPARSITY,
-    )
 
 
 def _layers(
