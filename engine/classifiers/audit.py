@@ -23,9 +23,6 @@ from engine.core.types import Hooks, Values, key_of
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store, unpack
 
-GROUPS = ("auc", "accuracy", "tpr", "fpr")
-"""What `evaluate` says of every group."""
-
 PlanT = TypeVar("PlanT", bound=Plan)
 ContextT = TypeVar("ContextT", bound="ArrayContext")
 
@@ -47,8 +44,6 @@ class ClassifierAudit(Generic[PlanT, ContextT]):
     meta: Callable[[Session[PlanT, ContextT], Any, Tables, Sequence[str]], dict[str, Any]]
     ready: Callable[[PlanT, Store], None] = lambda plan, store: None
     """RequestError where a plan cannot be measured in this store."""
-    named: Callable[[Any], str] = lambda plan: str(plan.model.name)
-    """What is loaded, for progress."""
     prove: Callable[[ContextT], None] = lambda context: context.prove()
     """That masks act on the very model that is loaded; MaskError where they do not."""
 
@@ -82,7 +77,7 @@ class ClassifierAudit(Generic[PlanT, ContextT]):
     ) -> Session[PlanT, ContextT]:
         """The model loaded, and masks proved to act on it."""
         progress = Progress(hooks.report)
-        with timed(progress, "load", self.named(plan)):
+        with timed(progress, "load", str(plan.model.name)):
             context = self.context(plan, store, hooks)
             self.prove(context)
         return Session(plan, context, progress, executor)
@@ -105,7 +100,7 @@ class ClassifierAudit(Generic[PlanT, ContextT]):
             context.prove()
             return context
 
-        with timed(progress, "load", self.named(plan)):
+        with timed(progress, "load", str(plan.model.name)):
             kept = (warm or Warm(0)).get(name, proved, bytes_of)
             kept_here: Any = kept  # a dataclass
             context = replace(kept_here, hooks=hooks, keeper=store.shards, partial=store.partial)
@@ -200,17 +195,12 @@ def evaluation(
     data: str,
     measure: GroupMeasure,
     notes: Iterable[str],
-    whole: Sequence[pd.DataFrame] = (),
-    groups: Sequence[pd.DataFrame] = (),
 ) -> Evaluation:
-    """The evaluation of the model that `measure` measured. whole, groups: rows of the track's own,
-    beside those of all items and of groups."""
+    """The evaluation of the model that `measure` measured."""
     found = measure.dense()
     parts = [
         found.results[found.results["axis"] == ""],
-        *whole,
-        found.groups[found.groups["metric"].isin(GROUPS)],
-        *groups,
+        found.groups,
         found.results[found.results["metric"].str.endswith("_gap")],
     ]
     rows = [row for part in parts for row in part.to_dict("records")]

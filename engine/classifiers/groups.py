@@ -11,6 +11,7 @@ and measured on the same images, so their changes lean a little towards the midd
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -32,6 +33,7 @@ from engine.stats.gap_of_means import (
     gaps_of_means,
     level,
     numbered,
+    unknown,
 )
 from engine.stats.resampling import Difference, verdict_of
 
@@ -261,9 +263,13 @@ def band(value: float, draws: np.ndarray) -> Band:
     return Band(float(draws.mean()), float(low), float(high), float(p))
 
 
-def words_of(worst: Difference, best: Difference) -> str:
-    """Words of engine.stats.resampling for the two ends; here a higher value is better."""
-    turned = (Difference(-one.value, -one.high, -one.low, one.p, one.n) for one in (worst, best))
+def words_of(worst: Values, best: Values) -> str:
+    """Words of engine.stats.resampling for the changes of the two ends, rows of a table; here a
+    higher value is better."""
+    turned = (
+        Difference(-row["delta"], -row["delta_high"], -row["delta_low"], row["delta_p"], row["n"])
+        for row in (worst, best)
+    )
     return verdict_of(*turned)
 
 
@@ -348,14 +354,36 @@ def own_dense(trials: Trials, dense: Trials) -> Trials:
     return dense.only(*trials.numbers) if {*trials.numbers} <= {*dense.numbers} else dense
 
 
+class Further(ABC):
+    """Cells that a track measures besides those of every classifier, on the same redrawn items."""
+
+    @abstractmethod
+    def cells(self, axes: Sequence[Axis], labels: np.ndarray) -> list[tuple]:
+        """The cells in the columns of `cells_of`; labels [items] int."""
+
+    @abstractmethod
+    def values(
+        self,
+        axes: Sequence[Axis],
+        labels: np.ndarray,
+        answers: np.ndarray,
+        weights: Sequence[Sequence[np.ndarray]],
+    ) -> list[np.ndarray]:
+        """Every cell, [sets] each, of answers [items, classes].
+
+        weights: per axis and stratum, [items of the stratum, sets].
+        """
+
+
 class GroupMeasure:
     """Measures the dense model and its variants on one set of images.
 
     images: one row per item (`items`: images, or texts) with its key (unique), label (int, 0 ..
     k-1) and the str columns of the axes; axes: those columns, "class", or parts joined by "+".
     dense: answers [items, classes] of one fixed model, or of trials when it was trained several
-    times. multi_class: as in `of_images`. `notes` are sentences for the screen. Raises RequestError
-    for unknown axes and PruneAuditError for answers that are missing or of another shape.
+    times. multi_class: as in `of_images`. further: measured besides. `notes` are sentences for the
+    screen. Raises RequestError for unknown axes and PruneAuditError for answers that are missing or
+    of another shape.
     """
 
     def __init__(
@@ -370,9 +398,11 @@ class GroupMeasure:
         split: str = "test",
         items: Items = IMAGES,
         multi_class: str = OVO,
+        further: Sequence[Further] = (),
     ) -> None:
         self._order, self._labels = in_order(images, classes, items.key, items.many)
         self.split, self.classes, self.multi_class = split, tuple(classes), multi_class
+        self.further = further
         self.axes, self.notes = lay_out(
             images.iloc[self._order].reset_index(drop=True), classes, axes, items
         )
@@ -381,7 +411,9 @@ class GroupMeasure:
             Exchange(axis, self._labels, n_permutations, seed, multi_class)
             for axis in self.axes[1:]
         ]
-        self.cells = cells_of(self.axes, items)
+        more = [cell for one in further for cell in one.cells(self.axes, self._labels)]
+        self.cells = cells_of(self.axes, items, more)
+        self.n_further = len(more)
         self.dense_arm = self.variant({FIXED: dense} if isinstance(dense, np.ndarray) else dense)
         self.ends = ends_of(self.axes, self.dense_arm.trials.values.mean(axis=0))
 
@@ -404,7 +436,7 @@ class GroupMeasure:
             [part[self._order].argmax(axis=1) == self._labels for part in answers.values()]
         )
         shares, units, most = (self.cells[name].to_numpy() for name in ("share", "units", "most"))
-        ranks = (self.cells["metric"] == "auc").to_numpy()
+        ranks = self.cells["metric"].str.endswith("auc").to_numpy()
         found = Trials(tuple(answers), values, draws, shares, units, most, ranks)
         return Arm(self, found, nulls, flat, right)
 
@@ -476,7 +508,15 @@ class GroupMeasure:
         for axis, parts in zip(self.axes[1:], weights[1:], strict=True):
             groups = of_axis(axis, answers, self._labels, parts, self.multi_class)
             columns += [groups.reshape(len(groups), -1), gaps(groups[:, axis.counts])]
+        for one in self.further:
+            found = one.values(self.axes, self._labels, answers, weights)
+            columns += [cell[:, None] for cell in found]
         return np.concatenate(columns, axis=1)
+
+
+MATTHEWS = "matthews"
+"""A correlation: its cell holds (1 + r) / 2, so that its intervals stay inside [-1, 1]."""
+_LEVELS, _CHANGES = ["value", "low", "high"], ["delta", "delta_low", "delta_high"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -519,21 +559,13 @@ class Arm:
         nulls: as of the arm, [trials, n_permutations, 4 per group that may be compared].
         """
         cells, dense = self.measure.cells, self.measure.dense_arm.trials
-        shown = self.measure.level(trials)
-        change = Estimate(*[np.full(len(cells), np.nan)] * 4)
+        shown, change = self.measure.level(trials), unknown(len(cells))
         if self is not self.measure.dense_arm:
             change = self.measure.difference(trials, own_dense(trials, dense))
-        table = cells.assign(
-            variant=variant,
-            split=self.measure.split,
-            value=shown.value,
-            low=shown.low,
-            high=shown.high,
-            delta=change.value,
-            delta_low=change.low,
-            delta_high=change.high,
-            delta_p=change.p,
-        )
+        found = {**shown.columns(), **change.columns("delta")}
+        table = cells.assign(variant=variant, split=self.measure.split, **found)
+        table.loc[cells["metric"] == MATTHEWS, _LEVELS + _CHANGES] *= 2
+        table.loc[cells["metric"] == MATTHEWS, _LEVELS] -= 1
         groups = table.loc[table["group"] != "", list(GROUPS)].reset_index(drop=True)
         return Measured(self._results(table.to_dict("records"), nulls.mean(axis=0)), groups)
 
@@ -553,10 +585,12 @@ class Arm:
             for cell, draws in zip(ends.gaps, drawn.T, strict=True):
                 found.append(with_band(rows[cell], band(rows[cell]["value"], draws)))
             if ends.named and self is not self.measure.dense_arm:
-                both = (_difference(rows[ends.named[end]]) for end in ("worst_auc", "best_auc"))
+                both = (rows[ends.named[end]] for end in ("worst_auc", "best_auc"))
                 found[-len(GAPS)]["verdict"] = words_of(*both)
             for end, cell in ends.named.items():
                 found.append({**rows[cell], **_band_columns(NO_BAND), "metric": end})
+        more = rows[len(rows) - self.measure.n_further :]
+        found += [{**row, **_band_columns(NO_BAND)} for row in more if row["group"] == ""]
         return pd.DataFrame(found, columns=list(RESULTS))
 
 
@@ -576,10 +610,6 @@ def of_axis(
         else:
             found.append(of_images(answers[rows], labels[rows], part, multi_class)[:, None])
     return np.concatenate(found, axis=1)
-
-
-def _difference(row: Values) -> Difference:
-    return Difference(row["delta"], row["delta_low"], row["delta_high"], row["delta_p"], row["n"])
 
 
 def with_band(row: Values, chance: Band) -> dict[str, Any]:
@@ -609,10 +639,7 @@ def arm_difference(one: Arm, other: Arm) -> pd.DataFrame:
         )
     found = one.measure.difference(one.trials, other.trials)
     return cells[["axis", "metric", "group"]].assign(
-        value=found.value,
-        low=found.low,
-        high=found.high,
-        p=found.p,
+        **found.columns(),
         n=cells["n"],
         verdict=cells["verdict"],
         paired=one.trials.numbers == other.trials.numbers,
@@ -658,9 +685,11 @@ class Ends:
     groups: np.ndarray
 
 
-def cells_of(axes: Sequence[Axis], items: Items = IMAGES) -> pd.DataFrame:
+def cells_of(
+    axes: Sequence[Axis], items: Items = IMAGES, further: Sequence[tuple] = ()
+) -> pd.DataFrame:
     """One row per cell: axis, metric, group, n, n_positive, verdict, units, share (True when
-    between 0 and 1), most.
+    between 0 and 1), most; at the end those that are measured besides.
 
     First the whole (OVERALL), then per axis METRICS of each group and GAPS. n counts what the cell
     is a share of: the true positive rate of two classes has the positives for its denominator. most
@@ -679,7 +708,7 @@ def cells_of(axes: Sequence[Axis], items: Items = IMAGES) -> pd.DataFrame:
             said = items.too_few if gap == GAPS[0] and len(axis.counts) < 2 else ""
             rows.append((axis.name, gap, "", total, np.nan, said, np.nan, False, 1.0))
     columns = ["axis", "metric", "group", "n", "n_positive", "verdict", "units", "share", "most"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame([*rows, *further], columns=columns)
 
 
 def _whole(group: pd.Series) -> list[tuple]:

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, combinations
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,7 +17,7 @@ import pandas as pd
 from PIL import Image
 from sklearn.metrics import roc_auc_score
 
-from engine.classifiers.groups import OVO, OVR, Arm, GroupMeasure
+from engine.classifiers.groups import OVO, OVR, Arm, GroupMeasure, degenerate
 from engine.classifiers.images.context import DENSE, TEST, ImageContext, ImageShard
 from engine.classifiers.images.request import ImagePlan, recipe_of
 from engine.core.errors import MaskError, RequestError, refusal
@@ -25,7 +26,6 @@ from engine.core.types import POOLED, Values, rng
 from engine.core.words import is_by_hand
 from engine.data.images.load import ImageSet
 from engine.stats.clustered import benjamini_hochberg
-from engine.stats.gap_of_means import Estimate
 from engine.store.runs import Run, pack, unpack, where, within
 
 Check = Callable[[], None]
@@ -69,10 +69,17 @@ def measured_arms(
 
 
 def numbers_of(
-    measure: GroupMeasure, measured: Mapping[RepeatsT, Arm], check: Check
+    measure: GroupMeasure,
+    measured: Mapping[RepeatsT, Arm],
+    check: Check,
+    dense: Mapping[str, int] = MappingProxyType({}),
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tables `results` and `groups`: the dense model, then every variant and its models."""
+    """The tables `results` and `groups`: the dense model, then every variant and its models.
+
+    dense: the dense models behind the mean by the variant's id, where every trial has its own.
+    """
     parts = [measure.dense()]
+    parts += [measure.dense_arm.trial(number, name) for name, number in dense.items()]
     for arm, mine in measured.items():
         check()
         parts.append(mine.pooled(arm.pooled))
@@ -103,17 +110,6 @@ def differences_table(
     table = pd.concat(found, ignore_index=True)
     q = table.groupby("metric")["p"].transform(benjamini_hochberg)
     return table.assign(q=q)[columns]
-
-
-def ends_of(found: Estimate | None, name: str) -> dict[str, float]:
-    """A difference of one cell as columns: name, name_low, name_high, name_p; NaN for none."""
-    ends = ("value", "low", "high", "p")
-    return {
-        name + (f"_{end}" if end != "value" else ""): (
-            np.nan if found is None else getattr(found, end)[0]
-        )
-        for end in ends
-    }
 
 
 def variant_row(name: str, method: str, first: Values, **more: Any) -> dict[str, Any]:
@@ -157,6 +153,42 @@ def over_cuts(rows: Sequence[Values], *means: str) -> Values:
         "met": all(row["met"] for row in rows),
         "history": "",
     }
+
+
+def image_variants(
+    context: ImageContext,
+    arms: Iterable[Any],
+    first: Values,
+    about: Callable[[Any], Values],
+    of_model: Callable[[Any, Any], Values],
+    means: Sequence[str],
+    **more: Any,
+) -> pd.DataFrame:
+    """The table `variants` of an audit of images: the dense model, then every arm and its models.
+
+    first, more: the track's own columns of the dense model, before and after those of all tracks.
+    about: what rows say of an arm, of_model: of one model of it; means: what an arm's row says as
+    the mean over its models.
+    """
+    dense = variant_row(DENSE, DENSE, first, **UNCUT, **more, flops=context.graph.flops())
+    rows = [dense]
+    for arm in arms:
+        same, models = {**dense, **about(arm)}, []
+        for shard in arm.shards():
+            arrays, plain = context.without_weights(shard)
+            own = {
+                "variant": arm.id_of(shard),
+                "seed": arm.number(shard),
+                "pooled": arm.pooled,
+                "chosen": False,
+                "degenerate": int(degenerate(arrays["probabilities"])),
+                "history": json.dumps(plain["history"]),
+                "max_logit_difference": plain["max_logit_difference"],
+                "flops": plain["flops"],
+            }
+            models.append({**same, **own, **of_model(arm, shard)})
+        rows += [{**same, "variant": arm.pooled, **over_cuts(models, "flops", *means)}, *models]
+    return pd.DataFrame(rows)
 
 
 def answers_table(answers: Mapping[str, np.ndarray], items: pd.DataFrame, key: str) -> pd.DataFrame:
@@ -463,7 +495,7 @@ def again_from_answers(
             )
             for name, part in answers.groupby("variant", sort=False)
         }
-        worst = max(_apart(stored[name], value) for name, value in again.items())
+        worst = max(apart(stored[name], value) for name, value in again.items())
         what = (
             f"{len(again)} values of {metric} follow from the stored answers (largest difference"
             f" {worst:.1e})"
@@ -490,7 +522,7 @@ def again_from_tried(run: Run, key: str, multi_class: str = OVO) -> list[Values]
     return [{**check, "what": f"tried on the {split} split: {check['what']}"} for check in checks]
 
 
-def _apart(one: float, other: float) -> float:
+def apart(one: float, other: float) -> float:
     """Their distance; two that are not defined agree."""
     return (
         0.0

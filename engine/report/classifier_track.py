@@ -13,10 +13,24 @@ import pandas as pd
 from engine.core import words
 from engine.core.types import Values
 from engine.report import phrasing
-from engine.report.charts import lookup
+from engine.report.charts import classifier_changed, lookup
 from engine.report.charts.lookup import CLASS_AXIS, repeats, trials_said
 from engine.report.charts.panel import Choice
-from engine.report.tracks import Evidence, Flags, Measure, Reading, Readings, Telling, track_of
+from engine.report.tracks import (
+    Comparison,
+    Evidence,
+    Flags,
+    Front,
+    Measure,
+    Nouns,
+    Null,
+    Reading,
+    Readings,
+    Telling,
+    Track,
+    View,
+    track_of,
+)
 from engine.store.runs import Run, where
 
 LIMITS = (
@@ -65,6 +79,43 @@ def in_order(
 
 PARTS = (("model", "weight_hash"), ("data", "digest"))
 """What every audit of a classifier is given from outside."""
+
+
+def screen(
+    nouns: Nouns,
+    binding: Mapping[str, str],
+    null_band: str,
+    flagged: str,
+    marks: str,
+    symbol: str = "x",
+    swept: str = "",
+    measures: str = "",
+    **own: Any,
+) -> Track:
+    """A kind of audit of a classifier, each variant of which is the mean over several models.
+
+    binding: as of `Comparison`; flagged, symbol: as of `flags`; marks: columns of the Pareto chart;
+    swept: what else than the models it can show; own: the other fields of `Track`.
+    """
+    repeat, every = nouns.repeat, f" and {swept}" * bool(swept)
+    views = {
+        "test": View(f"Mean of {repeat}s (reported)", "test", False, f"the mean over {repeat}s"),
+        "trials": View(
+            f"Every {repeat}{every}",
+            "test",
+            True,
+            f"every {repeat}{every.replace('and ', 'and every ')} beside the means",
+        ),
+    }
+    return Track(
+        nouns=nouns,
+        front=Front(pareto_question, views, marks, at_level=True),
+        comparison=Comparison(binding, PARTS, (f"{nouns.items} used", "data"), measures),
+        null=Null(made=null_band),
+        flags=flags(repeat, flagged, symbol),
+        flips=classifier_changed.flips,
+        **own,
+    )
 
 
 def pareto_question(run: Run, choice: Choice) -> str:

@@ -3,14 +3,27 @@ chosen."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from engine.audit.experiments import Experiment, ExperimentAsk
 from engine.core.errors import RequestError, unknown
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
 from engine.report.tracks import Some, track_of
 from engine.store.runs import Run
+
+
+class Drawn(Experiment):
+    """A figure whose charts are panels of its runs."""
+
+    draws: tuple[Some, ...]
+
+    def panels(
+        self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False
+    ) -> Iterator[Panel]:
+        for run in runs:
+            yield from _made(self.draws, run, default_choice(run, dark=dark))
 
 
 def default_choice(

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, gammaincinv, logit, ndtr, ndtri, stdtr, stdtrit
@@ -90,6 +91,20 @@ class Estimate:
     low: np.ndarray
     high: np.ndarray
     p: np.ndarray
+
+    def columns(self, name: str = "value", cell: int | None = None) -> dict[str, Any]:
+        """Columns of a table, or of the row of one cell: "value" gives value, low, high and p,
+        "delta" gives delta, delta_low, delta_high and delta_p."""
+        stem = "" if name == "value" else f"{name}_"
+        return {
+            name if end == "value" else stem + end: found if cell is None else found[cell]
+            for end, found in vars(self).items()
+        }
+
+
+def unknown(cells: int = 1) -> Estimate:
+    """Of quantities that were not measured."""
+    return Estimate(*np.full((4, cells), np.nan))
 
 
 @dataclass(frozen=True, eq=False)

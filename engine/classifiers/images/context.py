@@ -166,7 +166,7 @@ class ImageContext(ArrayContext):
 
     def rows(self, split: str) -> np.ndarray:
         """Positions of a split's images in the table of images, [n] int."""
-        return np.flatnonzero((self.images.table["split"] == split).to_numpy())
+        return self.images.rows(split)
 
     def labels(self, split: str) -> np.ndarray:
         """True classes of a split's images, [n] int64."""

@@ -76,6 +76,12 @@ def reported(run: Run) -> pd.DataFrame:
     return table[table["chosen"].astype(bool)]
 
 
+def pooled(run: Run) -> pd.DataFrame:
+    """Variants to report but the dense model."""
+    table = reported(run)
+    return table[table["method"] != "dense"]
+
+
 def look_of(run: Run, choice: Choice, method: str) -> Style:
     """How a method looks where methods are compared: the chosen one, and the dense model, in their
     colour, the others grey and told apart by their symbols, dashes and names."""

@@ -25,7 +25,7 @@ from engine.core.errors import refusal
 from engine.core.files import json_able
 from engine.core.types import Hooks, Values
 from engine.core.words import AXES
-from engine.stats.resampling import ALL_HARMED, LEVELLED, Difference
+from engine.stats.resampling import ALL_HARMED, LEVELLED
 from engine.store.runs import Store
 from engine.tracks.fair_training.context import CORNERS, FairContext, FairShard, Look
 from engine.tracks.fair_training.measurements import fair_measurements
@@ -130,7 +130,7 @@ def _levelled(variants: pd.DataFrame, results: pd.DataFrame) -> list[str]:
             for name in chosen
             if ends["accuracy_gap"]["delta_high"].get(name, 0.0) < 0
             and words_of(
-                *(_change(ends[end].loc[name]) for end in ("worst_accuracy", "best_accuracy"))
+                *(ends[end].loc[name].to_dict() for end in ("worst_accuracy", "best_accuracy"))
             )
             in (LEVELLED, ALL_HARMED)
         ]
@@ -140,12 +140,6 @@ def _levelled(variants: pd.DataFrame, results: pd.DataFrame) -> list[str]:
                 f" group got worse, not because the worst got better: {', '.join(paid)}."
             )
     return found
-
-
-def _change(row: pd.Series) -> Difference:
-    return Difference(
-        row["delta"], row["delta_low"], row["delta_high"], row["delta_p"], int(row["n"])
-    )
 
 
 def _degenerate(variants: pd.DataFrame) -> list[str]:

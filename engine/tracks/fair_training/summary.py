@@ -10,7 +10,7 @@ import pandas as pd
 
 from engine.classifiers.images import request
 from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
-from engine.classifiers.tables import TOLERANCE, again_from_answers, pooled_are_means
+from engine.classifiers.tables import TOLERANCE, again_from_answers, apart, pooled_are_means
 from engine.core.types import Values
 from engine.report.summary import Summary
 from engine.store.runs import Run, where
@@ -77,15 +77,11 @@ def _gaps(
             if name in stored.index and len(own) > 1:
                 levels = own if metric == "accuracy_gap" else by_group["dense"] - own
                 worst, n = (
-                    max(worst, _apart(stored[name], float(levels.max() - levels.min()))),
+                    max(worst, apart(stored[name], float(levels.max() - levels.min()))),
                     n + 1,
                 )
     what = f"{n} gaps of {axis} follow from the stored answers (largest difference {worst:.1e})"
     return {"what": what, "ok": worst <= TOLERANCE}
-
-
-def _apart(one: float, other: float) -> float:
-    return float(np.nan_to_num(abs(one - other), nan=np.inf))
 
 
 def _is_by_flops(run: Run) -> bool:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,25 +20,29 @@ from engine.classifiers.groups import (
     GroupMeasure,
     arm_difference,
     band,
-    degenerate,
     with_band,
 )
 from engine.classifiers.images.context import DENSE, ImageShard
 from engine.classifiers.tables import (
-    UNCUT,
     curve_of,
     curves_table,
     differences_table,
-    ends_of,
     image_tables,
+    image_variants,
     kept_models,
     measured_arms,
-    over_cuts,
     test_images,
-    variant_row,
 )
 from engine.core.types import Values, digest_of
-from engine.stats.gap_of_means import Estimate, Trials, at_ends, difference, gaps_of_means, level
+from engine.stats.gap_of_means import (
+    Estimate,
+    Trials,
+    at_ends,
+    difference,
+    gaps_of_means,
+    level,
+    unknown,
+)
 from engine.stats.pareto import front, hypervolume
 from engine.store.runs import where, within
 from engine.surgery.filters.graph import arrays_of, widths_after
@@ -163,10 +166,7 @@ def _lost_otherwise(one: Arm, other: Arm, n_seeds: int) -> pd.DataFrame:
             "axis": [axis.name for axis in axes],
             "metric": METRIC,
             "group": "",
-            "value": found.value,
-            "low": found.low,
-            "high": found.high,
-            "p": found.p,
+            **found.columns(),
             "n": [int(axis.groups["n"].iloc[axis.counts].sum()) for axis in axes],
             "verdict": "",
         }
@@ -175,59 +175,35 @@ def _lost_otherwise(one: Arm, other: Arm, n_seeds: int) -> pd.DataFrame:
 
 def _variants(context: FairContext, arms: Sequence[FairArm]) -> pd.DataFrame:
     """The dense model, every pooled variant, every seed."""
-    rows = [_row(DENSE, DENSE, "", role=DENSE, units="none", flops=context.graph.flops())]
-    for arm in arms:
-        seeds = [_seed_row(context, arm, shard) for shard in arm.shards()]
-        rows += [_pooled_row(arm, seeds), *seeds]
-    return pd.DataFrame(rows)
 
+    def about(arm: FairArm) -> Values:
+        return {
+            "method": arm.method,
+            "base": arm.method,
+            "units": arm.units,
+            "sparsity": arm.sparsity,
+            "strength": arm.strength,
+            "role": arm.role,
+            "chosen": arm.role == SPARSITY,
+        }
 
-def _row(name: str, method: str, base: str, **more: Any) -> dict[str, Any]:
-    usual = {
-        **UNCUT,
-        "strength": 0.0,
-        "parameters_cut": 0.0,
-        "speedup": 1.0,
-    }
-    return variant_row(name, method, {"base": base}, **{**usual, **more})
+    def of_seed(arm: FairArm, shard: FairShard) -> Values:
+        arrays, plain = context.without_weights(shard)
+        cut, digest = cut_said(context, arm.units, arrays["keep"])
+        whole = context.start.n_parameters
+        return {
+            "realised": share_cut(context, arm, shard),
+            "met": is_met(context, arm, shard),
+            "n_cut": int((~arrays["keep"]).sum()),
+            "cut": json.dumps(cut),
+            "mask_digest": digest,
+            "speedup": context.graph.flops() / plain["flops"],
+            "parameters_cut": (whole - plain["parameters"] + plain["n_zero"]) / whole,
+        }
 
-
-def _arm_row(arm: FairArm, name: str, **more: Any) -> dict[str, Any]:
-    return _row(
-        name,
-        arm.method,
-        arm.method,
-        units=arm.units,
-        sparsity=arm.sparsity,
-        strength=arm.strength,
-        role=arm.role,
-        **more,
-    )
-
-
-def _seed_row(context: FairContext, arm: FairArm, shard: FairShard) -> dict[str, Any]:
-    arrays, plain = context.without_weights(shard)
-    keep = arrays["keep"]
-    cut, digest = cut_said(context, arm.units, keep)
-    whole = context.start.n_parameters
-    return _arm_row(
-        arm,
-        arm.id_of(shard),
-        realised=share_cut(context, arm, shard),
-        met=is_met(context, arm, shard),
-        n_cut=int((~keep).sum()),
-        seed=arm.number(shard),
-        pooled=arm.pooled,
-        chosen=False,
-        degenerate=int(degenerate(arrays["probabilities"])),
-        cut=json.dumps(cut),
-        history=json.dumps(plain["history"]),
-        mask_digest=digest,
-        max_logit_difference=plain["max_logit_difference"],
-        flops=plain["flops"],
-        speedup=context.graph.flops() / plain["flops"],
-        parameters_cut=(whole - plain["parameters"] + plain["n_zero"]) / whole,
-    )
+    dense = {"strength": 0.0, "parameters_cut": 0.0, "speedup": 1.0, "role": DENSE, "units": "none"}
+    means = ("realised", "parameters_cut", "speedup")
+    return image_variants(context, arms, {"base": ""}, about, of_seed, means, **dense)
 
 
 def by_flops(context: FairContext, arm: FairArm) -> bool:
@@ -277,16 +253,6 @@ def weight_layers(context: FairContext) -> list[tuple[str, int]]:
     return [
         (name, module.weight.numel()) for name, module in modules if isinstance(module, COUNTED)
     ]
-
-
-def _pooled_row(arm: FairArm, seeds: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The row that stands for all seeds: means, and the largest difference of logits."""
-    return _arm_row(
-        arm,
-        arm.pooled,
-        **over_cuts(seeds, "flops", "realised", "parameters_cut", "speedup"),
-        chosen=arm.role == SPARSITY,
-    )
 
 
 def _layers(
@@ -430,13 +396,13 @@ def tradeoff_table(
                     "strength": arm.strength,
                     "sparsity": arm.sparsity,
                     "axis": axis.name,
-                    **_said("accuracy", shown, _cell(mine, "", "accuracy")),
-                    **_said("gap", shown, _cell(mine, axis.name, "accuracy_gap")),
-                    **_said("degradation", lost, place),
+                    **shown.columns("accuracy", _cell(mine, "", "accuracy")),
+                    **shown.columns("gap", _cell(mine, axis.name, "accuracy_gap")),
+                    **lost.columns("degradation", place),
                     "n_trials": arm.n_seeds,
                 }
             )
-    table = pd.DataFrame(rows)
+    table = pd.DataFrame(rows).drop(columns=["accuracy_p", "gap_p", "degradation_p"])
     table["on_front"] = False
     for _, part in table.groupby("axis"):
         table.loc[part.index, "on_front"] = front(
@@ -474,7 +440,7 @@ def hypervolume_table(
         }
         for method, mine in areas.items():
             area, base = level(mine), areas.get(STRUCTURED) if method != STRUCTURED else None
-            apart = None if base is None else difference(mine, base)
+            apart = unknown() if base is None else difference(mine, base)
             rows.append(
                 {
                     "method": method,
@@ -485,8 +451,8 @@ def hypervolume_table(
                     "n_trials": len(mine.numbers),
                     "reference_accuracy": guess,
                     "reference_gap": worst,
-                    "base": "" if apart is None else STRUCTURED,
-                    **ends_of(apart, "difference"),
+                    "base": "" if base is None else STRUCTURED,
+                    **apart.columns("difference", 0),
                 }
             )
     return pd.DataFrame(rows)
@@ -528,14 +494,6 @@ def _cell(arm: Arm, axis: str, metric: str) -> int:
     return int(where(cells, axis=axis, metric=metric, group="").index[0])
 
 
-def _said(name: str, found: Estimate, cell: int) -> dict[str, float]:
-    return {
-        name: found.value[cell],
-        f"{name}_low": found.low[cell],
-        f"{name}_high": found.high[cell],
-    }
-
-
 # Performance degradation: does the cut cost every group the same? (BiFP, Definitions 2 and 3.)
 #
 # A group's degradation is the accuracy of the original model minus that of the cut one; the gap is
@@ -574,9 +532,7 @@ def degradation_gaps(arm: Arm, variant: str, number: int | None = None) -> pd.Da
             "split": measure.split,
             "axis": axis.name,
             "metric": METRIC,
-            "value": found.value[place],
-            "low": found.low[place],
-            "high": found.high[place],
+            **found.columns(cell=place),
             "n": int(counted),
             "group": "",
             "verdict": measure.cells.loc[first, "verdict"] if few else "",

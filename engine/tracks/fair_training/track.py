@@ -12,7 +12,6 @@ from engine.core.types import Values
 from engine.report import phrasing
 from engine.report.charts import (
     by_group,
-    classifier_changed,
     filter_layers,
     flips,
     metric_curve,
@@ -22,14 +21,12 @@ from engine.report.charts.panel import Choice
 from engine.report.classifier_track import (
     BINDING_IMAGES,
     FACES,
-    PARTS,
     evidence,
-    flags,
     in_order,
     middle,
-    pareto_question,
     reading_of,
     readings,
+    screen,
     telling,
 )
 from engine.report.classifier_track import mark as repeat_mark
@@ -37,19 +34,14 @@ from engine.report.classifier_track import more as of_any
 from engine.report.palette import Style, style_of
 from engine.report.tracks import (
     Charts,
-    Comparison,
-    Front,
     Handout,
     Level,
     Measure,
     Methods,
     Nouns,
-    Null,
     Reading,
     Screens,
-    Track,
     Variants,
-    View,
     Ways,
     given,
 )
@@ -214,9 +206,8 @@ def settings(run: Run) -> list[tuple[str, Any]]:
     ]
 
 
-SCREEN = Track(
-    name="fair_training",
-    nouns=Nouns(
+SCREEN = screen(
+    Nouns(
         "fair training of sparse image classifiers",
         "filter or weight",
         "filters or weights",
@@ -225,6 +216,13 @@ SCREEN = Track(
         "starting model",
         "seed",
     ),
+    BINDING,
+    words.NULL_BAND,
+    FLAGGED,
+    "method sparsity realised units strength degenerate",
+    swept="λ",
+    measures="classes of images, by group",
+    name="fair_training",
     level=LEVEL,
     methods=Methods(style, definition, order, compared, line_labels=False),
     variants=Variants(
@@ -287,18 +285,6 @@ SCREEN = Track(
             curve.saved,
         ),
     ),
-    front=Front(
-        pareto_question,
-        {
-            "test": View("Mean of seeds (reported)", "test", False, "the mean over seeds"),
-            "trials": View(
-                "Every seed and λ", "test", True, "every seed and every λ beside the means"
-            ),
-        },
-        "method sparsity realised units strength degenerate",
-        at_level=True,
-    ),
-    comparison=Comparison(BINDING, PARTS, ("images used", "data"), "classes of images, by group"),
     handout=Handout(
         mask=(
             "Filters: which to cut, the model's hash, and the history that replays the cut. "
@@ -324,8 +310,5 @@ SCREEN = Track(
         ),
     ),
     telling=telling(does, FACES, more),
-    flips=classifier_changed.flips,
-    null=Null(made=words.NULL_BAND),
-    flags=flags("seed", FLAGGED),
     ways=Ways(uncut=UNCUT),
 )

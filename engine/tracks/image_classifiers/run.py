@@ -19,7 +19,7 @@ from engine.audit.session import (
     timed,
 )
 from engine.classifiers.audit import ClassifierAudit, kept_in
-from engine.classifiers.groups import OVR, GroupMeasure, arm_difference, degenerate, group_warnings
+from engine.classifiers.groups import OVR, GroupMeasure, arm_difference, group_warnings
 from engine.classifiers.groups import Arm as MeasuredArm
 from engine.classifiers.images.context import DENSE, TEST, ImageContext, ImageShard
 from engine.classifiers.images.dense import (
@@ -32,23 +32,20 @@ from engine.classifiers.images.dense import (
 )
 from engine.classifiers.images.request import CLASS_AXIS, recipe_of
 from engine.classifiers.tables import (
-    UNCUT,
     brought_warnings,
     curve_of,
     curves_table,
     differences_table,
-    ends_of,
     image_tables,
+    image_variants,
     input_notes,
     kept_models,
     kept_weights,
     layers_table,
     measured_arms,
     model_warnings,
-    over_cuts,
     test_images,
     uncut_warnings,
-    variant_row,
 )
 from engine.core.errors import Fault
 from engine.core.types import FilterMask, Hooks, Values, rng
@@ -69,7 +66,7 @@ from engine.report.hand_sets import (
     told_of,
 )
 from engine.resident.warm import Warm
-from engine.stats.gap_of_means import Trials, difference, level
+from engine.stats.gap_of_means import Trials, difference, level, unknown
 from engine.store.runs import Run, Store, where, within
 from engine.surgery.filters.graph import masked_filters, widths_after, with_weights
 from engine.surgery.named import checked_filters, cut_of, filter_mask
@@ -170,54 +167,26 @@ def _differences(measured: Mapping[Arm, MeasuredArm]) -> Iterator[pd.DataFrame]:
 
 def _variants(context: ImageContext, arms: Sequence[Arm]) -> pd.DataFrame:
     """The dense model, then every arm with its trials."""
-    rows = [_row(DENSE, DENSE, "", "", 1.0, achieved=1.0, flops=context.graph.flops())]
-    for arm in arms:
-        trials = [_trial_row(context, arm, shard) for shard in arm.shards()]
-        rows += [_pooled_row(arm, trials), *trials]
-    return pd.DataFrame(rows)
 
+    def about(arm: Arm) -> Values:
+        names = {"method": arm.name, "base": arm.method}
+        return {**names, "loss": arm.loss, "speedup": arm.speedup}
 
-def _row(
-    name: str, method: str, base: str, loss: str, speedup: float, **more: Any
-) -> dict[str, Any]:
-    first = {"base": base, "loss": loss, "speedup": speedup}
-    return variant_row(name, method, first, **{**UNCUT, **more})
+    def of_trial(arm: Arm, shard: ImageShard) -> Values:
+        arrays, plain = context.without_weights(shard)
+        mask = context.graph.mask(arrays["keep"])
+        return {
+            "achieved": context.graph.flops() / plain["flops"],
+            "sparsity": mask.sparsity,
+            "realised": mask.sparsity,
+            "n_cut": mask.n_cut,
+            "met": plain["met"],
+            "cut": json.dumps(mask.to_dict()),
+            "mask_digest": mask.digest,
+        }
 
-
-def _arm_row(arm: Arm, name: str, **more: Any) -> dict[str, Any]:
-    return _row(name, arm.name, arm.method, arm.loss, arm.speedup, **more)
-
-
-def _trial_row(context: ImageContext, arm: Arm, shard: ImageShard) -> dict[str, Any]:
-    arrays, plain = context.without_weights(shard)
-    mask = context.graph.mask(arrays["keep"])
-    return _arm_row(
-        arm,
-        arm.id_of(shard),
-        achieved=context.graph.flops() / plain["flops"],
-        flops=plain["flops"],
-        sparsity=mask.sparsity,
-        realised=mask.sparsity,
-        n_cut=mask.n_cut,
-        seed=shard.trial,
-        pooled=arm.pooled,
-        chosen=False,
-        degenerate=int(degenerate(arrays["probabilities"])),
-        met=plain["met"],
-        cut=json.dumps(mask.to_dict()),
-        history=json.dumps(plain["history"]),
-        mask_digest=mask.digest,
-        max_logit_difference=plain["max_logit_difference"],
-    )
-
-
-def _pooled_row(arm: Arm, trials: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The row that stands for all trials: means, and the largest difference of logits."""
-    return _arm_row(
-        arm,
-        arm.pooled,
-        **over_cuts(trials, "achieved", "flops", "sparsity", "realised"),
-    )
+    first, means = {"base": "", "loss": "", "speedup": 1.0}, ("achieved", "sparsity", "realised")
+    return image_variants(context, arms, first, about, of_trial, means, achieved=1.0)
 
 
 def _scores(context: ImageContext, arms: Sequence[Arm]) -> pd.DataFrame:
@@ -321,8 +290,8 @@ def affected_table(classes: tuple[str, ...], arms: Mapping[str, MeasuredArm]) ->
             "high": shown.high[0],
             "n_trials": len(mine.numbers),
         }
-        change = difference(mine, dense) if name != "dense" else None
-        rows.append({**row, **ends_of(change, "delta")})
+        change = difference(mine, dense) if name != "dense" else unknown()
+        rows.append({**row, **change.columns("delta", 0)})
     return pd.DataFrame(rows)
 
 

@@ -17,7 +17,6 @@ from engine.models.config_file import LARGEST
 from engine.report import phrasing
 from engine.report.charts import (
     by_group,
-    classifier_changed,
     cost,
     filter_layers,
     flips,
@@ -27,33 +26,27 @@ from engine.report.charts import (
 from engine.report.classifier_track import (
     BINDING_IMAGES,
     FACES,
-    PARTS,
     evidence,
-    flags,
     in_order,
     limits,
     mark,
     middle,
-    pareto_question,
     reading_of,
     readings,
+    screen,
     telling,
 )
 from engine.report.palette import Style
 from engine.report.tracks import (
     Charts,
-    Comparison,
-    Front,
     Handout,
     Level,
     Methods,
     Nouns,
-    Null,
     Screens,
     Shelf,
     Track,
     Variants,
-    View,
     cut_of,
     given,
 )
@@ -137,9 +130,15 @@ def reached(run: Run, variant: Values) -> str:
 HOW_MADE = (own.MADE_ON_IMAGES, words.NULL_BAND, own.INTERVALS_IMAGES)
 
 
-SCREEN: Track = Track(
+SCREEN: Track = screen(
+    Nouns("filters of an image classifier", "filter", "filters", "image", "images"),
+    BINDING,
+    words.NULL_BAND,
+    STARS,
+    "method speedup achieved degenerate",
+    "star",
+    measures="classes of images, by group",
     name="image_classifiers",
-    nouns=Nouns("filters of an image classifier", "filter", "filters", "image", "images"),
     level=Level(
         key="speedup",
         noun="speedup",
@@ -211,16 +210,6 @@ SCREEN: Track = Track(
             cost.cost,
         ),
     ),
-    front=Front(
-        pareto_question,
-        {
-            "test": View("Mean of trials (reported)", "test", False, "the mean over trials"),
-            "trials": View("Every trial", "test", True, "every trial beside the means"),
-        },
-        "method speedup achieved degenerate",
-        at_level=True,
-    ),
-    comparison=Comparison(BINDING, PARTS, ("images used", "data"), "classes of images, by group"),
     handout=Handout(
         mask=(
             "Which filters to cut, how they were chosen, the model's hash, and the history that "
@@ -241,9 +230,6 @@ SCREEN: Track = Track(
         ),
     ),
     telling=telling(does, FACES),
-    flips=classifier_changed.flips,
-    null=Null(made=words.NULL_BAND),
-    flags=flags("trial", STARS, "star"),
     bench=bench.BENCH,
     of_run=lambda run: HEADS if units_of(run) == HEADS.nouns.many else SCREEN,
 )

@@ -27,7 +27,6 @@ from engine.resident.warm import Warm
 from engine.store.runs import Run, Store, pack, unpack, where
 from engine.tracks.text_classifiers.captum_layers import prove_conductance
 from engine.tracks.text_classifiers.context import TEST, TRAIN, TextContext, TextShard
-from engine.tracks.text_classifiers.importance import importance_table
 from engine.tracks.text_classifiers.measurements import text_measurements
 from engine.tracks.text_classifiers.measurements.importance import answers_under, scored_texts
 from engine.tracks.text_classifiers.procedures import (
@@ -44,7 +43,12 @@ from engine.tracks.text_classifiers.procedures import (
     walked,
 )
 from engine.tracks.text_classifiers.request import TextPlan, TextRequest, disk_faults, validate_text
-from engine.tracks.text_classifiers.tables import MIN_SEEDS, Measures, text_tables
+from engine.tracks.text_classifiers.tables import (
+    MIN_SEEDS,
+    importance_table,
+    measure_of,
+    text_tables,
+)
 
 TextAudit = Session[TextPlan, TextContext]
 
@@ -324,10 +328,8 @@ def measured_heads(
     texts, dense, answers = (_on_test if is_test else _tried)(audit, trials, units, grown.split)
     with timed(audit.progress, "statistics", "groups and intervals"):
         given = dense if context.settings.retune else dense[min(dense)]
-        measures = Measures(context.texts, texts, grown.axes, given, grown.split)
-        rows = rows_of(
-            measures.dense().pooled("dense"), measures.variant(answers), chosen.name, answers
-        )
+        measure = measure_of(context.texts, texts, grown.axes, given, grown.split)
+        rows = rows_of(measure.dense(), measure.variant(answers), chosen.name, answers)
     costs = pd.DataFrame()
     if is_test:
         cost = TextShard("text_cost", off=units)  # cut for real, timed in turn with the full model

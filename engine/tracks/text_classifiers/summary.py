@@ -157,12 +157,11 @@ def _measured(
         raise refusal("split", f"{texts.name} has no {split} texts.", "Choose another split.")
     second = table["text_b"].tolist() if texts.pair else None
     answers = probabilities_of(classifier, table["text"].tolist(), second).astype(np.float64)
-    from engine.tracks.text_classifiers.tables import Measures
+    from engine.tracks.text_classifiers.tables import measure_of
 
-    measures = Measures(texts, table, axes, answers, split)
-    whole, groups = measures.own()
+    measure = measure_of(texts, table, axes, answers, split)
     notes = _notes(classifier, texts, table, second)
-    return evaluation(model, texts.name, measures.groups, notes, whole, groups)
+    return evaluation(model, texts.name, measure, notes)
 
 
 def _notes(

@@ -4,18 +4,20 @@ docs/TABLES.md."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import linregress, spearmanr, t
 
 from engine.audit.session import Session
-from engine.classifiers.groups import Arm as MeasuredArm
 from engine.classifiers.groups import (
+    MATTHEWS,
+    Arm,
+    Further,
     GroupMeasure,
-    Measured,
     arm_difference,
     confusion,
     degenerate,
@@ -27,30 +29,19 @@ from engine.classifiers.tables import (
     curve_of,
     curves_table,
     differences_table,
+    measured_arms,
+    numbers_of,
     over_repeats,
     variant_row,
     weights_table,
 )
-from engine.core.types import Values, rng
-from engine.data.texts.load import TextSet
+from engine.core.types import POOLED, Values, rng
+from engine.data.texts.load import CLASS, TextSet
 from engine.stats.clustered import TAILS, benjamini_hochberg
-from engine.store.runs import within
-from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
-from engine.tracks.text_classifiers.importance import (
-    agreement_table,
-    importance_table,
-    truth_table,
-)
-from engine.tracks.text_classifiers.metrics import (
-    MATTHEWS,
-    METRICS,
-    Answers,
-    BorkanMeasure,
-    ByTrial,
-    CellArm,
-    TaskMetric,
-    task_metric,
-)
+from engine.stats.gap_of_means import FIXED, Trials, difference
+from engine.store.runs import where, within
+from engine.tracks.text_classifiers.context import TEST, TRAIN, TextContext, TextShard
+from engine.tracks.text_classifiers.metrics import METRICS, Borkan, Matthews, task_metric
 from engine.tracks.text_classifiers.procedures import (
     DENSE,
     ArmLevel,
@@ -58,10 +49,21 @@ from engine.tracks.text_classifiers.procedures import (
     TextArm,
     cost_shards,
     dense_trials,
+    importance_shards,
     lens_shards,
     null_shards,
+    truth_shards,
 )
 from engine.tracks.text_classifiers.request import TextPlan
+from engine.tracks.text_classifiers.scores.base import (
+    DRAWS,
+    HeadImportance,
+    Importance,
+    aggregate,
+    head_importance,
+    says_nothing,
+    values_under,
+)
 
 # Winning tickets: does a subnetwork do as well as the full model, over several seeds?
 #
@@ -382,79 +384,272 @@ def _p(value: float, chance: np.ndarray) -> float:
     return float((1 + (chance >= value - SAME).sum()) / (1 + len(chance)))
 
 
+# Importance of every head before and after fine-tuning, for all texts and per group of texts, and
+# what silencing each costs.
+
+
+Found = tuple[pd.DataFrame, np.ndarray]
+"""Numbers per text (index: text_id, or 0 where a score reads none) and unit; n_constant [units]."""
+MIN_TEXTS = 10
+"""Scored texts below which a group has no importance of its own."""
+IMPORTANCE_COLUMNS = "stage score seed axis group unit layer head value low high n n_constant"
+
+
+def importance_table(context: TextContext, arms: Sequence[TextArm], trials: int) -> pd.DataFrame:
+    """One row per stage, score, seed, group of texts and head; seed -1: all seeds together,
+    interval over texts."""
+    by_text = context.table(TRAIN).set_index("text_id")
+    by_text[CLASS] = [context.any_model.classes[label] for label in by_text["label"]]
+    axes = (*context.texts.groups, CLASS)
+    parts: list[pd.DataFrame] = []
+    pools: dict[tuple[str, str], list[Found]] = {}
+    for shard in importance_shards(context, arms, trials):
+        arrays, plain = context.without_weights(shard)
+        found = (
+            pd.DataFrame(arrays["per_text"], index=plain["text_ids"] or None),
+            arrays["n_constant"],
+        )
+        pools.setdefault((shard.stage, shard.score), []).append(found)
+        parts += _importance_rows(
+            context, (shard.stage, shard.score, shard.trial), found, by_text[list(axes)]
+        )
+    for (stage, score), of_trials in pools.items():
+        tables = [table for table, _ in of_trials]
+        parts += _importance_rows(
+            context, (stage, score, POOLED), _together(of_trials), by_text[list(axes)], tables
+        )
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    return table.reindex(columns=IMPORTANCE_COLUMNS.split())
+
+
+def _together(trials: Sequence[Found]) -> Found:
+    """The mean over trials of every text: a text read in several trials is one text, not several.
+
+    A trial is the table of texts (rows) and units (columns) float32, and n_constant [units].
+    """
+    tables, n_constant = zip(*trials, strict=True)
+    together = pd.concat(tables)
+    return together.groupby(level=0).mean().astype(np.float32), np.max(n_constant, axis=0)
+
+
+def over_trials(
+    method: HeadImportance, trials: Sequence[pd.DataFrame], n_layers: int
+) -> Importance:
+    """Mean over trials of each trial's value, with a 95 % interval that holds trials as well as
+    texts.
+
+    trials: tables of texts (rows, by text_id) and units (columns). Texts are redrawn together in
+    all trials, trials by the model of `engine.stats.gap_of_means`; a head that a trial's texts say
+    nothing about counts as 0 there. A score that reads no texts varies with the trials only.
+    """
+    known = [part for part in trials if len(part)]
+    texts = pd.Index(sorted(set().union(*(part.index for part in known))))
+    n = len(texts)
+    counts = (
+        rng("importance over trials", n)
+        .multinomial(n, np.full(n, 1 / n), size=DRAWS)
+        .astype(np.float64)
+    )
+    values, draws = [], []
+    for part in known:
+        per_text, weights = part.to_numpy(), counts[:, texts.get_indexer(part.index)]
+        value = values_under(method, per_text, n_layers, np.ones((1, len(part))))[0]
+        silent = np.isnan(value)
+        values.append(np.where(silent, 0.0, value))
+        draws.append(np.where(silent, 0.0, values_under(method, per_text, n_layers, weights)))
+    units = values[0].shape[0]
+    shares, size = np.zeros(units, dtype=bool), np.full(units, float(n))
+    several = Trials(tuple(range(len(known))), np.stack(values), np.stack(draws), shares, size)
+    zero = Trials((FIXED,), np.zeros((1, units)), np.zeros((1, DRAWS, units)), shares, size)
+    found = difference(several, zero)
+    return Importance(found.value, found.low, found.high, n)
+
+
+def _importance_rows(
+    context: TextContext,
+    which: tuple[str, str, int],
+    found: Found,
+    groups: pd.DataFrame,
+    trials: Sequence[pd.DataFrame] = (),
+) -> Iterator[pd.DataFrame]:
+    """Rows of one score in one trial, or in all of them together.
+
+    which: stage, score, seed; found: the table of texts (rows) and units (columns) float32, and
+    n_constant [units].
+    trials: the tables behind it, where it stands for several.
+    """
+    method, model = head_importance(which[1]), context.any_model
+    table, n_constant = found
+    per_text = table.to_numpy()
+    for axis, group, rows in _text_groups(
+        groups.loc[table.index] if method.reads_texts else None, len(table)
+    ):
+        if len(trials) > 1:
+            shown = over_trials(
+                method,
+                [part[part.index.isin(table.index[rows])] for part in trials],
+                model.n_layers,
+            )
+        else:
+            shown = aggregate(method, per_text[rows], model.n_layers)
+        constant = n_constant if axis == "" else np.isnan(per_text[rows]).sum(axis=0)
+        silent = says_nothing(np.isnan(per_text[rows]).sum(axis=0), len(rows))
+        yield _by_head(
+            context,
+            **dict(zip(("stage", "score", "seed"), which, strict=True)),
+            axis=axis,
+            group=group,
+            value=np.where(silent, 0.0, shown.value),
+            low=shown.low,
+            high=shown.high,
+            n=len(rows) if method.reads_texts else 0,
+            n_constant=constant,
+        )
+
+
+def _by_head(context: TextContext, **columns: Any) -> pd.DataFrame:
+    """A row per head: unit, layer, head, and these columns, [units] or one value for all."""
+    units = np.arange(context.n_units)
+    layer, head = np.divmod(units, context.any_model.n_heads)
+    return pd.DataFrame({"unit": units, "layer": layer, "head": head, **columns})
+
+
+def _text_groups(table: pd.DataFrame | None, n: int) -> Iterator[tuple[str, str, np.ndarray]]:
+    """Axis, group and rows [texts] int: of all texts, then of every group of texts that is large
+    enough.
+
+    A score that reads no texts (None) has no groups.
+    """
+    yield "", "", np.arange(n)
+    if table is None:
+        return
+    for axis in table.columns:
+        for group in sorted(table[axis].unique()):
+            rows = np.flatnonzero((table[axis] == group).to_numpy())
+            if group and len(rows) >= MIN_TEXTS:
+                yield axis, str(group), rows
+
+
+TRUTH_DRAWS = 400
+COSTS = ("loss", "accuracy")
+TRUTH = "metric seed unit layer head cost low high n"
+OF_TRUTH = ("pearson", "spearman", "slope", "slope_low", "slope_high")
+AGREEMENT = ["score", "metric", "seed", *OF_TRUTH, "n_heads"]
+
+
+def truth_table(context: TextContext, trials: int) -> pd.DataFrame:
+    """A row per head, metric and seed (-1: mean over seeds): what silencing it costs on the test
+    texts.
+
+    cost: mean cross-entropy without the head minus with it (nats), accuracy with the head minus
+    without it: positive where the head helps. Intervals are 95 %, of a single seed over texts, of
+    the mean over texts and seeds.
+    """
+    parts = []
+    for metric in COSTS if truth_shards(context, trials) else ():
+        found = _cost_trials(context, metric, trials)
+        each = {number: found.only(number) for number in found.numbers}
+        parts += [
+            _head_truth_rows(context, some, metric, seed)
+            for seed, some in {**each, POOLED: found}.items()
+        ]
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    return table.reindex(columns=TRUTH.split())
+
+
+def _cost_trials(context: TextContext, metric: str, trials: int) -> Trials:
+    """Costs of every head in every trial, the same redrawn texts in all."""
+    shards = truth_shards(context, trials)
+    per_text = [_costs(context.without_weights(shard)[0], metric) for shard in shards]
+    n, units = per_text[0].shape
+    weights = rng("leave one out", n).multinomial(n, np.full(n, 1 / n), size=TRUTH_DRAWS) / n
+    draws = np.stack([weights @ costs for costs in per_text])
+    values = np.stack([costs.mean(axis=0) for costs in per_text])
+    numbers = tuple(shard.trial for shard in shards)
+    return Trials(
+        numbers,
+        values,
+        draws,
+        np.zeros(units, dtype=bool),
+        np.full(units, float(n)),
+        most=np.inf if metric == "loss" else 1.0,
+    )
+
+
+def _costs(arrays: dict[str, np.ndarray], metric: str) -> np.ndarray:
+    """Cost of every head for every text, [texts, units] float64."""
+    found = arrays["loss" if metric == "loss" else "right"].astype(np.float64)
+    return ((found[1:] - found[0]) * (1.0 if metric == "loss" else -1.0)).T
+
+
+def _head_truth_rows(context: TextContext, trials: Trials, metric: str, seed: int) -> pd.DataFrame:
+    shape = (1, *trials.draws.shape[1:])
+    zero = Trials((FIXED,), np.zeros((1, shape[2])), np.zeros(shape), trials.shares, trials.units)
+    found = difference(trials, zero)
+    ends = {"cost": found.value, "low": found.low, "high": found.high}
+    n = trials.units.astype(int)
+    return _by_head(context, metric=metric, seed=seed, **ends, n=n)
+
+
+def agreement_table(importance: pd.DataFrame, truth: pd.DataFrame) -> pd.DataFrame:
+    """How each score of the fine-tuned model goes with the cost of its heads, over heads, seed by
+    seed and pooled.
+
+    slope: of the cost on the score in standard deviations of the score, least squares: what a head
+    that stands one deviation higher costs more. Its interval is 95 %, of the regression over heads.
+    """
+    rows, mine = [], where(importance, stage="fine-tuned", group="")
+    for (score, seed), part in mine.groupby(["score", "seed"]):
+        for metric, costs in where(truth, seed=seed).groupby("metric"):
+            both = part[["unit", "value"]].merge(costs[["unit", "cost"]]).dropna()
+            found = agreement(both["value"], both["cost"])
+            rows.append({"score": score, "metric": metric, "seed": seed, **found})
+    return pd.DataFrame(rows, columns=AGREEMENT)
+
+
+def agreement(score: Sequence[float], cost: Sequence[float]) -> dict[str, float]:
+    """Pearson, Spearman and slope (see `agreement_table`) of scores and costs [heads]; NaN where
+    one never varies."""
+    x, y = np.asarray(score, dtype=float), np.asarray(cost, dtype=float)
+    found = [np.nan] * len(OF_TRUTH)
+    if len(x) >= 3 and np.ptp(x) and np.ptp(y):
+        fit = linregress((x - x.mean()) / x.std(ddof=1), y)
+        half, rho = t.isf(0.025, len(x) - 2) * fit.stderr, spearmanr(x, y).statistic
+        found = [fit.rvalue, rho, fit.slope, fit.slope - half, fit.slope + half]
+    return {**dict(zip(OF_TRUTH, map(float, found), strict=True)), "n_heads": len(x)}
+
+
 DIFFERENCES = ("auc", "accuracy", "auc_gap", "accuracy_gap")
 """What is compared between two scores of the same procedure."""
 REFERENCES = ("random", "magnitude", "michel")
 """Scores that another is compared with, where both were asked for."""
 
 
-class Measures:
-    """Everything that is measured on answers [texts, classes] to the same texts.
+def measure_of(
+    about: TextSet,
+    texts: pd.DataFrame,
+    axes: Sequence[str],
+    dense: np.ndarray | Sequence[np.ndarray] | Mapping[int, np.ndarray],
+    split: str = TEST,
+    n_boot: int = 400,
+) -> GroupMeasure:
+    """What measures answers [texts, classes] to the same texts.
 
     about: what the texts are, their classes and metric. dense: answers of the full model, or of
-    that of every trial. The task's metric stands beside `groups` where it is not accuracy, which
-    those measure anyway.
+    that of every trial.
     """
-
-    def __init__(
-        self,
-        about: TextSet,
-        texts: pd.DataFrame,
-        axes: Sequence[str],
-        dense: Answers,
-        split: str = TEST,
-        n_boot: int = 400,
-    ) -> None:
-        classes = about.classes
-        more: dict[str, Any] = {"n_boot": n_boot, "split": split}
-        is_matthews = about.metric == MATTHEWS
-        self.groups = GroupMeasure(
-            texts, classes, axes, dense, n_permutations=n_boot // 2, items=TEXTS, **more
-        )
-        self.task = TaskMetric(texts, classes, dense, **more) if is_matthews else None
-        self.borkan = BorkanMeasure(texts, classes, axes, dense, **more)
-
-    def own(self) -> tuple[list[pd.DataFrame], list[pd.DataFrame]]:
-        """Rows of the full model, of all texts and of groups, beside those of `groups`."""
-        task = [] if self.task is None else [self.task.dense_arm.pooled(DENSE)]
-        borkan = self.borkan.dense_arm.pooled(DENSE)
-        return task, [borkan] if len(borkan) else []
-
-    def variant(self, trials: ByTrial) -> MeasuredText:
-        """One variant, measured from the answers of its trials."""
-        task = None if self.task is None else self.task.variant(trials)
-        return MeasuredText(self.groups.variant(trials), task, self.borkan.variant(trials))
-
-    def dense(self) -> MeasuredText:
-        """The full model."""
-        task = None if self.task is None else self.task.dense_arm
-        return MeasuredText(self.groups.dense_arm, task, self.borkan.dense_arm)
-
-
-@dataclass(frozen=True)
-class MeasuredText:
-    """One variant, measured in every way."""
-
-    groups: MeasuredArm
-    task: CellArm | None
-    borkan: CellArm
-
-    def pooled(self, name: str) -> Measured:
-        """Rows of the mean over all trials."""
-        return self._rows(lambda arm: arm.pooled(name))
-
-    def trial(self, number: int, name: str) -> Measured:
-        """Rows of one trial."""
-        return self._rows(lambda arm: arm.trial(number, name))
-
-    def _rows(self, of: Callable[[Any], Any]) -> Measured:
-        whole, task = of(self.groups), None if self.task is None else of(self.task)
-        return Measured(_joined([whole.results, task]), _joined([whole.groups, of(self.borkan)]))
-
-
-def _joined(parts: Sequence[pd.DataFrame | None]) -> pd.DataFrame:
-    known = [part for part in parts if part is not None]
-    return pd.concat([part for part in known if len(part)] or known[:1], ignore_index=True)
+    further: list[Further] = [Matthews()] if about.metric == MATTHEWS else []
+    return GroupMeasure(
+        texts,
+        about.classes,
+        axes,
+        dense,
+        n_boot,
+        n_permutations=n_boot // 2,
+        split=split,
+        items=TEXTS,
+        further=[*further, *([Borkan()] if len(about.classes) == 2 else [])],
+    )
 
 
 def text_tables(
@@ -466,20 +661,21 @@ def text_tables(
     dense = dense_trials(context, request.trials)
     answers = context.exact(dense)
     is_several = context.settings.retune
-    measures = Measures(context.texts, texts, request.axes, answers if is_several else answers[0])
-    measured = {}
-    for level in finished.levels:
-        check()
-        measured[level] = measures.variant(context.exact(level.shards()))
-    levels, tickets = ticket_tables(context, finished, dense, measures.groups)
-    masks, ranks = null_tables(context, finished, measures.groups)
+    given = answers if is_several else answers[0]
+    measure = measure_of(context.texts, texts, request.axes, given)
+    measured = measured_arms(context.answers, finished.levels, measure, check)
+    levels, tickets = ticket_tables(context, finished, dense, measure)
+    masks, ranks = null_tables(context, finished, measure)
     importance = importance_table(context, finished.arms, request.trials)
     truth = truth_table(context, request.trials)
     check()
     full = {f"{DENSE}#{shard.trial}": shard for shard in dense} if is_several else {}
+    numbers = {name: shard.trial for name, shard in full.items()}
+    results, groups = numbers_of(measure, measured, check, numbers)
     tables = {
         "variants": variants_table(context, finished, dense, full, levels),
-        **numbers_tables(measures, measured, full),
+        "results": results,
+        "groups": groups,
         "arm_differences": differences_table(
             score_differences(measured), "base", "score", "other", "sparsity"
         ),
@@ -503,29 +699,10 @@ def text_tables(
         for name, shard in [*full.items(), *finished.trained()]
         if request.keep_weights == "all" or (request.keep_weights == "first" and not shard.trial)
     )
-    return tables | ({"weights": weights} if len(weights) else {}), list(measures.groups.notes)
+    return tables | ({"weights": weights} if len(weights) else {}), list(measure.notes)
 
 
-def numbers_tables(
-    measures: Measures,
-    measured: Mapping[ArmLevel, MeasuredText],
-    full: Mapping[str, TextShard],
-) -> dict[str, pd.DataFrame]:
-    """results and groups of the full model, every pooled variant and every trial."""
-    dense = measures.dense()
-    parts = [
-        dense.pooled(DENSE),
-        *(dense.trial(shard.trial, name) for name, shard in full.items()),
-    ]
-    for level, mine in measured.items():
-        parts.append(mine.pooled(level.pooled))
-        parts += [mine.trial(shard.trial, level.id_of(shard)) for shard in level.shards()]
-    return {
-        name: _joined([getattr(part, name) for part in parts]) for name in ("results", "groups")
-    }
-
-
-def score_differences(measured: Mapping[ArmLevel, MeasuredText]) -> Iterator[pd.DataFrame]:
+def score_differences(measured: Mapping[ArmLevel, Arm]) -> Iterator[pd.DataFrame]:
     """Every score minus its references, by procedure and sparsity: conductance minus each, any
     other score minus random."""
     for one, mine in measured.items():
@@ -534,7 +711,7 @@ def score_differences(measured: Mapping[ArmLevel, MeasuredText]) -> Iterator[pd.
             same = one.arm.procedure is other.arm.procedure and one.sparsity == other.sparsity
             if not same or one is other or other.arm.score not in wanted:
                 continue
-            table = arm_difference(mine.groups, theirs.groups)
+            table = arm_difference(mine, theirs)
             yield table[table["metric"].isin(DIFFERENCES)].assign(
                 base=one.arm.procedure.name,
                 score=one.arm.score,
@@ -671,7 +848,7 @@ def _fetched(context: TextContext, shards: Mapping[str, TextShard], column: str)
     """The tables of some measurements, one below the other; `column` says whose."""
     tables = context.fetch(list(shards.values()))
     named = [table.assign(**{column: name}) for name, table in zip(shards, tables, strict=True)]
-    return _joined(named)
+    return pd.concat([part for part in named if len(part)] or named[:1], ignore_index=True)
 
 
 def _curves(context: TextContext, finished: Finished, dense: Sequence[TextShard]) -> pd.DataFrame:

@@ -15,7 +15,6 @@ from engine.models import catalog
 from engine.report import phrasing
 from engine.report.charts import (
     by_group,
-    classifier_changed,
     cost,
     flips,
     lookup,
@@ -25,15 +24,13 @@ from engine.report.charts import (
 from engine.report.charts.lookup import repeats
 from engine.report.charts.panel import Choice, Panel
 from engine.report.classifier_track import (
-    PARTS,
     evidence,
-    flags,
     in_order,
     mark,
     middle,
-    pareto_question,
     reading_of,
     readings,
+    screen,
     telling,
 )
 from engine.report.classifier_track import more as of_any
@@ -41,25 +38,21 @@ from engine.report.classifier_track import notes as of_any_run
 from engine.report.palette import Style
 from engine.report.tracks import (
     Charts,
-    Comparison,
-    Front,
     Handout,
     Level,
     Maps,
     Methods,
     Nouns,
-    Null,
     Reading,
     Screens,
     Shelf,
-    Track,
     Variants,
-    View,
     given,
 )
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
-from engine.tracks.text_classifiers.panels import bench, curve, importance, survival
+from engine.tracks.text_classifiers.growing import BENCH
+from engine.tracks.text_classifiers.panels import curve, importance, survival
 from engine.tracks.text_classifiers.panels.survival import (
     LOST,
     TICKET,
@@ -229,9 +222,8 @@ def notes(run: Run) -> list[str]:
     return list(dict.fromkeys(filter(None, [*of_any_run(run), few_seeds(run), proof_said(run)])))
 
 
-SCREEN = Track(
-    name="text_classifiers",
-    nouns=Nouns(
+SCREEN = screen(
+    Nouns(
         "attention heads of a text classifier",
         "head",
         "heads",
@@ -240,6 +232,11 @@ SCREEN = Track(
         "full model",
         "seed",
     ),
+    BINDING,
+    own.NULL_BAND_TEXTS,
+    CROSSES,
+    "method sparsity realised degenerate",
+    name="text_classifiers",
     level=Level(
         key="share",
         noun="share of heads",
@@ -319,16 +316,6 @@ SCREEN = Track(
             importance.scores_agree,
         ),
     ),
-    front=Front(
-        pareto_question,
-        {
-            "test": View("Mean of seeds (reported)", "test", False, "the mean over seeds"),
-            "trials": View("Every seed", "test", True, "every seed beside the means"),
-        },
-        "method sparsity realised degenerate",
-        at_level=True,
-    ),
-    comparison=Comparison(BINDING, PARTS, ("texts used", "data")),
     handout=Handout(
         mask=(
             "Which heads to cut, how they were chosen and trained, and the model's hash. A mask "
@@ -351,9 +338,6 @@ SCREEN = Track(
         texts=TEXTS,
     ),
     telling=telling(does, INVENTED, more),
-    flips=classifier_changed.flips,
-    null=Null(made=own.NULL_BAND_TEXTS),
-    flags=flags("seed", CROSSES),
     maps=Maps(
         scores=importance.scores,
         groups=importance.groups,
@@ -363,5 +347,5 @@ SCREEN = Track(
         selectable=(importance.importance_maps, importance.importance_scatter),
         numbers=importance.head_numbers,
     ),
-    bench=bench.BENCH,
+    bench=BENCH,
 )

@@ -21,11 +21,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.classifiers.tables import differences_table, weights_table
+from engine.classifiers.tables import (
+    differences_table,
+    measured_arms,
+    numbers_of,
+    weights_table,
+)
 from engine.core.types import rng
 from engine.store.runs import Run, Store
 from engine.tracks.text_classifiers.context import TextContext, TextSettings, TextShard
-from engine.tracks.text_classifiers.importance import agreement_table
 from engine.tracks.text_classifiers.procedures import (
     ArmLevel,
     Finished,
@@ -36,11 +40,11 @@ from engine.tracks.text_classifiers.procedures import (
 )
 from engine.tracks.text_classifiers.request import TextRequest
 from engine.tracks.text_classifiers.tables import (
-    Measures,
+    agreement_table,
     iteration_scores,
     iterations_table,
+    measure_of,
     null_tables,
-    numbers_tables,
     predictions_table,
     score_differences,
     ticket_tables,
@@ -193,15 +197,14 @@ def _computed(
     several = world.options["pretrained"]
     full = {f"dense#{shard.trial}": shard for shard in dense} if several else {}
     given = [context.answers(shard) for shard in dense]
-    measures = Measures(
+    measure = measure_of(
         context.texts, world.texts, world.axes, given if several else given[0], n_boot=DRAWS
     )
-    measured = {
-        level: measures.variant([context.answers(shard) for shard in level.shards()])
-        for level in finished.levels
-    }
-    levels, tickets = ticket_tables(context, finished, dense, measures.groups)
-    masks, ranks = null_tables(context, finished, measures.groups)
+    measured = measured_arms(context.answers, finished.levels, measure, lambda: None)
+    levels, tickets = ticket_tables(context, finished, dense, measure)
+    masks, ranks = null_tables(context, finished, measure)
+    numbers = {name: shard.trial for name, shard in full.items()}
+    results, groups = numbers_of(measure, measured, lambda: None, numbers)
     importance, truth = _importance(world), _truth(world)
     texts = [words_of(world, row) for row in range(len(world.texts))]
     tables = {
@@ -210,7 +213,8 @@ def _computed(
         "head_truth": truth,
         "truth_agreement": agreement_table(importance, truth),
         "variants": variants_table(context, finished, dense, full, levels),
-        **numbers_tables(measures, measured, full),
+        "results": results,
+        "groups": groups,
         "texts": world.texts.assign(text=texts, text_b=""),
         "predictions": predictions_table(context, finished, dense, full, world.texts),
         "importance": importance,
@@ -229,7 +233,7 @@ def _computed(
     trained = [name for name, shard in finished.trained() if not shard.trial]
     bias = {"classifier.bias": np.float32([1, 2])}
     tables["weights"] = weights_table((name, bias) for name in ("dense#0", *trained))
-    return world, tuple(measures.groups.notes), tables
+    return world, tuple(measure.notes), tables
 
 
 def _by_head(**columns: Any) -> pd.DataFrame:

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from engine.tracks.text_classifiers.importance import agreement, over_trials
 from engine.tracks.text_classifiers.scores.base import aggregate, head_importance
+from engine.tracks.text_classifiers.tables import agreement, over_trials
 
 CONDUCTANCE = head_importance("conductance")
 

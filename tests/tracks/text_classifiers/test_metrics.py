@@ -6,11 +6,10 @@ import pandas as pd
 import pytest
 from sklearn.metrics import accuracy_score, matthews_corrcoef, roc_auc_score
 
-from engine.classifiers.groups import GROUPS, RESULTS, GroupMeasure
+from engine.classifiers.groups import GROUPS, MATTHEWS, RESULTS, GroupMeasure
 from engine.classifiers.layout import TEXTS
-from engine.core.errors import PruneAuditError, RequestError
 from engine.store.runs import where
-from engine.tracks.text_classifiers.metrics import BORKAN, BorkanMeasure, TaskMetric, task_metric
+from engine.tracks.text_classifiers.metrics import BORKAN, Borkan, Matthews, task_metric
 
 CLASSES = ["kind", "insulting"]
 
@@ -37,12 +36,19 @@ def guess(p):
     return (p[:, 1] > 0.5).astype(int) if p.shape[1] == 2 else p.argmax(axis=1)
 
 
-def task(texts, dense, **more):
-    return TaskMetric(texts, CLASSES, dense, **more)
+def task(texts, dense, classes=CLASSES, **more):
+    return GroupMeasure(texts, classes, [], dense, items=TEXTS, further=[Matthews()], **more)
 
 
 def borkan(texts, dense, axes=("people",), **more):
-    return BorkanMeasure(texts, CLASSES, axes, dense, **more)
+    return GroupMeasure(texts, CLASSES, axes, dense, items=TEXTS, further=[Borkan()], **more)
+
+
+def rows_of(measured):
+    """The correlation's row of a result, and the rows of BORKAN."""
+    assert tuple(measured.results) == RESULTS and tuple(measured.groups) == GROUPS
+    (row,) = [*where(measured.results, metric=MATTHEWS).iloc, None][:1]
+    return row, measured.groups[measured.groups["metric"].isin(BORKAN)].reset_index(drop=True)
 
 
 def sides(texts, own):
@@ -59,29 +65,21 @@ def test_one_trial_equals_sklearn(k):
         assert task_metric(name, p, labels) == pytest.approx(slow(labels, guess(p)), abs=1e-12)
 
 
-def test_unknown_metrics_and_labels():
-    with pytest.raises(RequestError, match="accuracy, matthews"):
-        task_metric("f1", np.eye(2), [0, 1])
-    for answer, label in ((np.eye(2), 2), (np.full((2, 2), np.nan), 1)):
-        with pytest.raises(PruneAuditError):
-            task_metric("accuracy", answer, [0, label])
-
-
 @pytest.mark.parametrize("k", [2, 3])
 def test_the_task_s_metric_is_on_the_draws_of_the_other_numbers(k):
     texts = world(80, k).sample(frac=1, random_state=1).reset_index(drop=True)
     dense, cut = answers(texts, k), answers(texts, k, 1, 2.0)
     classes, drawn = list("abc")[:k], {"n_boot": 10, "seed": 3}
-    arm = TaskMetric(texts, classes, dense, **drawn).variant([cut])
-    usual = GroupMeasure(texts, classes, [], dense, items=TEXTS, **drawn)
+    measure = task(texts, dense, classes, **drawn)
+    arm = measure.variant([cut])
     order = np.argsort(texts["text_id"].to_numpy(dtype=object))
     labels, said = texts["label"].to_numpy()[order], guess(cut)[order]
     for draw in range(10):
-        rows = np.repeat(np.arange(80), usual._weights[0][0][:, draw])
+        rows = np.repeat(np.arange(80), measure._weights[0][0][:, draw])
         expected = matthews_corrcoef(labels[rows], said[rows])
-        assert 2 * arm.trials.draws[0, draw, 0] - 1 == pytest.approx(expected)
+        assert 2 * arm.trials.draws[0, draw, -1] - 1 == pytest.approx(expected)
     now, before = (matthews_corrcoef(texts["label"], guess(one)) for one in (cut, dense))
-    row = arm.pooled("cut").iloc[0]
+    row, _ = rows_of(arm.pooled("cut"))
     assert [row["value"], row["delta"]] == pytest.approx([now, now - before])
     assert -1 < row["low"] < row["value"] < row["high"] < 1
     assert row["delta_low"] < row["delta"] < row["delta_high"] and 0 < row["delta_p"] < 1
@@ -92,11 +90,11 @@ def test_perfect_worse_than_chance_and_degenerate_models():
     texts = world(60)
     right = np.eye(2)[texts["label"]]
     measure = task(texts, right)
-    best = measure.dense_arm.pooled("dense").iloc[0]
+    best, _ = rows_of(measure.dense())
     assert best["value"] == best["high"] == 1 and 0.8 < best["low"] < 1
-    wrong = measure.variant([right[:, ::-1]]).pooled("wrong").iloc[0]
+    wrong, _ = rows_of(measure.variant([right[:, ::-1]]).pooled("wrong"))
     assert wrong[["value", "low", "delta"]].tolist() == [-1, -1, -2]  # below 0, and said so
-    flat = measure.variant([np.eye(2)[np.ones(60, int)]]).pooled("flat").iloc[0]
+    flat, _ = rows_of(measure.variant([np.eye(2)[np.ones(60, int)]]).pooled("flat"))
     assert flat["value"] == 0 and flat["delta"] == -1
     assert flat["delta_low"] <= -1 <= flat["delta_high"]
 
@@ -105,8 +103,9 @@ def test_values_and_changes_of_groups_are_those_of_plain_subsets():
     texts = world()
     dense, cut = answers(texts), answers(texts, seed=1, noise=2.0)
     axes = ["people", "people+place"]
-    table = borkan(texts, dense, [*axes, "class"], n_boot=30).variant([cut]).pooled("cut")
-    assert tuple(table) == GROUPS and set(table["metric"]) == set(BORKAN)
+    measure = borkan(texts, dense, [*axes, "class"], n_boot=30)
+    _, table = rows_of(measure.variant([cut]).pooled("cut"))
+    assert set(table["metric"]) == set(BORKAN)
     assert set(table["axis"]) == set(axes) and len(table) == 2 * (3 + 6)
     texts["people+place"] = texts["people"] + "+" + texts["place"]
     for row in table.to_dict("records"):
@@ -124,10 +123,10 @@ def test_draws_of_groups_are_those_of_the_other_numbers_and_of_the_slow_way():
     mixed, drawn = texts.sample(frac=1, random_state=3), {"n_boot": 8, "seed": 5}
     p = answers(texts)
     measure = borkan(mixed, p[mixed.index], **drawn)
-    usual = GroupMeasure(mixed, CLASSES, ["people"], p[mixed.index], items=TEXTS, **drawn)
-    axis, draws = usual.axes[1], measure.dense_arm.trials.draws[0]
+    axis = measure.axes[1]
+    draws = measure.dense_arm.trials.draws[0, :, -2 * len(axis.strata) :]
     weights = np.zeros((90, 8), dtype=int)
-    for rows, part in zip(axis.strata.values(), usual._weights[1], strict=True):
+    for rows, part in zip(axis.strata.values(), measure._weights[1], strict=True):
         weights[rows] = part
     for place, name in enumerate(axis.strata):
         for at, rows in enumerate(sides(texts, texts["people"] == name).values()):
@@ -140,24 +139,22 @@ def test_draws_of_groups_are_those_of_the_other_numbers_and_of_the_slow_way():
 
 @pytest.mark.parametrize("make", [task, borkan])
 def test_trials_pool_and_stand_alone_and_are_paired_with_their_own_dense_model(make):
+    def told(measured):
+        row, table = rows_of(measured)
+        return table if row is None else row.to_frame().T
+
     texts = world()
     dense = {seed: answers(texts, seed=seed) for seed in (4, 7, 9)}
     measure = make(texts, dense, n_boot=40)
     arm = measure.variant(dense)
-    pooled, single = arm.pooled("same"), arm.trial(7, "same#7")
+    pooled, single = told(arm.pooled("same")), told(arm.trial(7, "same#7"))
     assert not pooled["delta"].any() and not single[["delta", "delta_low"]].any(axis=None)
-    values = [arm.trial(number, "x")["value"] for number in dense]
-    assert pooled["value"].to_numpy() == pytest.approx(np.mean(values, axis=0))
+    values = [told(arm.trial(number, "x"))["value"].to_numpy(dtype=float) for number in dense]
+    assert pooled["value"].to_numpy(dtype=float) == pytest.approx(np.mean(values, axis=0))
     assert not np.allclose(*values[:2])
     assert set(single["variant"]) == {"same#7"} and set(single["split"]) == {"test"}
-    assert np.isfinite([pooled["low"], single["low"]]).all()
-    assert measure.dense_arm.pooled("dense")["delta"].isna().all()
-    assert tuple(pooled) == (RESULTS if make is task else GROUPS)
-    for wrong in (dense[4][:-1], np.full((300, 2), np.nan)):
-        with pytest.raises(PruneAuditError, match="trial 0"):
-            measure.variant([wrong])
-    with pytest.raises(PruneAuditError, match="without trials"):
-        measure.variant({})
+    assert pooled["low"].notna().all() and single["low"].notna().all()
+    assert told(measure.dense())["delta"].isna().all()
 
 
 @pytest.mark.filterwarnings("error")
@@ -165,22 +162,12 @@ def test_groups_that_lack_a_class_and_texts_without_a_group():
     texts = world(8).assign(label=[0, 0, 1, 1, 0, 1, 0, 1], people=[*"uuvvvv", "", ""])
     said = np.array([0.1, 0.2, 0.9, 0.8, 0.3, 0.7, 0.99, 0.0])
     p = np.stack([1 - said, said], axis=1)
-    found = borkan(texts, p, n_boot=20).variant([p, p]).pooled("cut")
+    _, found = rows_of(borkan(texts, p, n_boot=20).variant([p, p]).pooled("cut"))
     table = found.set_index(["group", "metric"])
     # u has no positives: BNSP is undefined; the two texts without a group count nowhere.
     assert np.isnan(table.loc[("u", "bnsp_auc"), "value"])
     assert table.loc[("u", "bpsn_auc"), "value"] == 1.0
     verdicts = where(found, metric="bpsn_auc").set_index("group")["verdict"]
     assert verdicts.to_dict() == {"u": "one class only", "v": "too few texts"}
-    alone = borkan(texts.assign(people="u"), p, n_boot=20).dense_arm.pooled("dense")
+    _, alone = rows_of(borkan(texts.assign(people="u"), p, n_boot=20).dense())
     assert alone["value"].isna().all()
-
-
-def test_more_than_two_classes_have_no_rows_and_axes_must_be_there():
-    texts, p = world(k=3), np.full((300, 3), 1 / 3)
-    measure = BorkanMeasure(texts, ["a", "b", "c"], ["people"], p)
-    arm = measure.variant([p, p])
-    for table in (measure.dense_arm.pooled("dense"), arm.pooled("x"), arm.trial(0, "y")):
-        assert len(table) == 0 and tuple(table) == GROUPS
-    with pytest.raises(RequestError, match="hair"):
-        borkan(world(9), np.full((9, 2), 0.5), ["hair"])

@@ -11,7 +11,7 @@ import pytest
 import scipy.stats
 import torch
 
-from engine.core.errors import Cancelled, PruneAuditError, RequestError
+from engine.core.errors import Cancelled, PruneAuditError
 from engine.core.types import HeadMask
 from engine.surgery.heads.mask import cut, gated, masked
 from engine.tracks.text_classifiers.captum_layers import attributed
@@ -25,7 +25,6 @@ from engine.tracks.text_classifiers.scores.base import (
     settings_of,
     unit_values,
 )
-from tests.builders import faults_of
 from tests.tiny import text, tiny_text_classifier
 
 LAYERS, HEADS, UNITS = 3, 4, 12
@@ -64,8 +63,8 @@ def scored(
     **hooks,
 ):
     method = head_importance(name)
-    given = quick(method) if settings is None else settings
-    return method.importance(clf or whole(), texts, texts_b, labels, given, seed, **hooks)
+    given = settings_of(method, quick(method) if settings is None else settings)
+    return method.scored(base.Texts(clf or whole(), texts, texts_b, labels, given, seed, **hooks))
 
 
 @cache
@@ -176,23 +175,6 @@ def test_it_leaves_no_trace(name):
 
 
 @EACH
-def test_every_fault_is_named_at_once(name):
-    method = head_importance(name)
-    bad = {"nonsense": 1} | {setting.name: object() for setting in method.settings}
-    assert len(faults_of(settings_of, method, bad)) == 1 + len(method.settings)
-    if method.reads_texts:
-        wrong = {"labels": np.array([0, 3, -1]), "texts_b": ["one"], "settings": {"nonsense": 1}}
-        assert [fault.where for fault in faults_of(scored, name, **wrong)] == [
-            "setting",
-            "texts_b",
-            "labels",
-            "labels",
-        ]
-        with pytest.raises(RequestError, match="none to score"):
-            scored(name, texts=[], labels=np.empty(0, dtype=np.int64))
-
-
-@EACH
 def test_damaged_weights_are_never_a_score(name):
     clf = tiny_text_classifier()
     with torch.no_grad():
@@ -275,8 +257,8 @@ def test_a_fixed_class_is_the_gold_target_with_one_label_for_all():
     assert not np.allclose(
         found.per_text, scored("fixed_class", settings=QUICK | {"place": 0}).per_text, atol=1e-3
     )
-    with pytest.raises(RequestError, match="class 3 is none of 3"):
-        scored("fixed_class", settings={"place": 3})
+    (fault,) = head_importance("fixed_class").class_faults({"place": 3}, 3)
+    assert "class 3 is none of 3" in fault.what
 
 
 def _at_gate(loss: bool, row: int):

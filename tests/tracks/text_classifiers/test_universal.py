@@ -11,9 +11,16 @@ from engine.cli import main
 from engine.core.errors import RequestError
 from engine.report.charts.panel import Choice
 from engine.store.runs import Store
-from engine.tracks.text_classifiers.panels.universal import QUESTION, line_of, universal_panel
 from engine.tracks.text_classifiers.run import run_text_audit
-from engine.tracks.text_classifiers.universal import Ask, tasks_of, universal, universal_masks
+from engine.tracks.text_classifiers.universal import (
+    QUESTION,
+    Ask,
+    line_of,
+    tasks_of,
+    universal,
+    universal_masks,
+    universal_panel,
+)
 from tests.tracks.text_classifiers.worlds import colour_csv, text_request, text_world
 
 ARM = "one-shot-isp:magnitude"

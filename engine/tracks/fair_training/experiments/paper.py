@@ -11,7 +11,6 @@ import pandas as pd
 
 from engine.audit.experiments import (
     NAN,
-    Experiment,
     ExperimentAsk,
     Finding,
     Sketch,
@@ -28,7 +27,8 @@ from engine.data.images.load import look_images
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
-from engine.report.contents import default_choice
+from engine.report.contents import Drawn
+from engine.report.tracks import Some
 from engine.store.runs import Run, where
 from engine.tracks.fair_training.panels.curve import fair_axis, fair_curve
 from engine.tracks.fair_training.panels.differences import tradeoff
@@ -132,14 +132,14 @@ Reads = Callable[[Run], Iterable[Finding]]
 
 
 @dataclass(frozen=True, eq=False)
-class FairExperiment(Experiment):
+class FairExperiment(Drawn):
     """A figure that is read from fair trainings, one per target of the data set."""
 
     name: str
     figure: str
     question: str
     reads: Reads
-    draws: tuple[Callable[[Run, Choice], Panel], ...]
+    draws: tuple[Some, ...]
     methods: tuple[str, ...] = SHOWN_FOR_MOBILENET
     """What `quick` trains in the paper's setting; on the paper's data one audit answers all."""
     asks: Values = field(default_factory=dict)
@@ -219,12 +219,6 @@ class FairExperiment(Experiment):
                 replace(one, what=f"{request['target']}, {where}: {one.what}", differs=unlike)
                 for one in self.reads(run)
             )
-
-    def panels(
-        self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False
-    ) -> Iterator[Panel]:
-        for run in runs:
-            yield from (draw(run, default_choice(run, dark=dark)) for draw in self.draws)
 
 
 def kind_of(data: str) -> str:

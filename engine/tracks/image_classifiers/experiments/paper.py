@@ -37,7 +37,8 @@ from engine.data.images.changes import CAT_AND_DOG, COLUMN, WITH, WITHOUT
 from engine.data.images.load import ImageSet, look_images
 from engine.report import phrasing
 from engine.report.charts.panel import Choice, Panel, blank
-from engine.report.contents import default_choice
+from engine.report.contents import Drawn, default_choice
+from engine.report.tracks import Some
 from engine.store.runs import Run, where
 from engine.tracks.image_classifiers.panels import pw
 from engine.tracks.image_classifiers.panels.pw import ablation, pw_difference, shares
@@ -253,7 +254,7 @@ class Printed:
 
 
 @dataclass(frozen=True, eq=False)
-class FilterExperiment(Experiment):
+class FilterExperiment(Drawn):
     """One figure of the paper, or one part of it."""
 
     name: str
@@ -264,7 +265,7 @@ class FilterExperiment(Experiment):
     quick_data: str
     """Embedded images that stand in for it with `quick`."""
     paper_model: str
-    draws: tuple[Callable[[Run, Choice], Panel], ...]
+    draws: tuple[Some, ...]
     printed: tuple[Printed, ...] = ()
     methods: tuple[str, ...] = ("autobot", "autobot+pw", "taylor", "taylor+pw", "random")
     axes: tuple[str, ...] = ()
@@ -333,12 +334,6 @@ class FilterExperiment(Experiment):
         told = differences(paper | _flat(usual), ours | _flat(request))
         short = [missed(run, name) for name in pooled(run)["variant"]]
         return "; ".join(filter(None, [told, *short]))
-
-    def panels(
-        self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False
-    ) -> Iterator[Panel]:
-        for run in runs:
-            yield from (draw(run, default_choice(run, dark=dark)) for draw in self.draws)
 
     def requests(self, ask: ExperimentAsk) -> list[ImageRequest]:
         """All requests, ready to be checked and run."""

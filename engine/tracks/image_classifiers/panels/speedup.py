@@ -15,7 +15,7 @@ from engine.core.types import Values, at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.kinds import add_points, beside, diagonal, dot, entry, lines
-from engine.report.charts.lookup import DENSE, axis_note, groups_in_order, paid_most
+from engine.report.charts.lookup import axis_note, groups_in_order, paid_most, pooled
 from engine.report.charts.panel import Choice, Panel, nothing, plain, ratio_axis
 from engine.report.palette import Style, pair_style, series_styles
 from engine.report.schema import hovers, readable
@@ -33,12 +33,6 @@ def arm_of(method: str) -> tuple[str, str]:
     """(base method, loss) of an arm's name: "autobot+pw" is ("autobot", "pw")."""
     base, _, loss = method.partition("+")
     return base, loss or PLAIN
-
-
-def pooled(run: Run) -> pd.DataFrame:
-    """Variants that stand for all trials of an arm at a speedup, without the dense model."""
-    table = lookup.reported(run)
-    return table[table["method"] != DENSE]
 
 
 def bases(run: Run) -> list[str]:

@@ -62,11 +62,13 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> tuple[Values, str]:
     """Fine-tune what no audit in the store did yet, and say which masks match on every task."""
-    from engine.tracks.text_classifiers.panels.universal import few_masks, line_of, verdicts
     from engine.tracks.text_classifiers.universal import (
         Ask,
+        few_masks,
+        line_of,
         universal,
         universal_masks,
+        verdicts,
     )  # late: it loads torch
 
     if args.out and not writable(Path(args.out)):
@@ -100,7 +102,7 @@ def _write(
     """The table as CSV, or with the chart as one page."""
     from engine.report.charts.panel import Choice
     from engine.report.report import page_html
-    from engine.tracks.text_classifiers.panels.universal import universal_panel
+    from engine.tracks.text_classifiers.universal import universal_panel
 
     if out.suffix.lower() != ".html":
         return write_whole(out, lambda path: write_csv(table, path), "file")

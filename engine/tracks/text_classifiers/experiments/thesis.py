@@ -14,7 +14,6 @@ from typing import Any
 
 from engine.audit.experiments import (
     NAN,
-    Experiment,
     ExperimentAsk,
     Finding,
     Stated,
@@ -29,7 +28,8 @@ from engine.core.types import Values
 from engine.data.texts.glue import GLUE_TASKS, key_of_name
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
-from engine.report.contents import default_choice
+from engine.report.contents import Drawn
+from engine.report.tracks import Some
 from engine.store.runs import Run, where
 from engine.tracks.text_classifiers.panels.curve import tickets_curve, tickets_table
 from engine.tracks.text_classifiers.panels.importance import importance, importance_maps
@@ -72,11 +72,10 @@ METHODS = (
 )
 SHARES = tuple(round(0.1 * step, 1) for step in range(1, 10))
 Reads = Callable[[Run], Iterable[Finding]]
-Draws = Callable[[Run, Choice], Iterable[Panel]]
 
 
 @dataclass(frozen=True, eq=False)
-class TicketExperiment(Experiment):
+class TicketExperiment(Drawn):
     """A figure or table that is read from audits of text classifiers, one per task."""
 
     name: str
@@ -85,7 +84,7 @@ class TicketExperiment(Experiment):
     tasks: tuple[str, ...]
     """Keys of GLUE_TASKS that the thesis shows."""
     reads: Reads
-    draws: Draws
+    draws: tuple[Some, ...]
     methods: tuple[str, ...] = METHODS
     stated: tuple[Stated, ...] = ()
     seeds: int = 3
@@ -149,12 +148,6 @@ class TicketExperiment(Experiment):
             )
         beside = {task_of(run) for run in runs}
         yield from self.absent([task for task in self.tasks if task not in beside])
-
-    def panels(
-        self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False
-    ) -> Iterator[Panel]:
-        for run in runs:
-            yield from self.draws(run, default_choice(run, dark=dark))
 
 
 def task_of(run: Run) -> str:
@@ -329,11 +322,6 @@ def in_range(run: Run) -> Iterator[Finding]:
             )
 
 
-def each(*draws: Callable[[Run, Choice], Panel]) -> Draws:
-    """Several panels, one after the other."""
-    return lambda run, choice: (draw(run, choice) for draw in draws)
-
-
 def correlations_left(iteration: int) -> Reads:
     """Figs. 6.2 to 6.5: mean correlation over the heads left after this iteration, on the example
     texts, and what changed since fine-tuning; intervals are over texts."""
@@ -428,7 +416,7 @@ ROWS = (
         question="Does fine-tuning change which heads attend to what decides?",
         tasks=("sst2",),
         reads=in_range,
-        draws=each(importance_maps),
+        draws=(importance_maps,),
     ),
     *(
         TicketExperiment(
@@ -441,7 +429,7 @@ ROWS = (
             tasks=("mnli",),
             stated=stated("Sec. 6.5.2", f"change of the {CORRELATION}, iteration 6", rises=("",)),
             reads=correlations_left(iteration),
-            draws=maps_after(iteration),
+            draws=(maps_after(iteration),),
         )
         for place, iteration in enumerate(FIGURES, 2)
     ),
@@ -453,7 +441,7 @@ ROWS = (
         ),
         tasks=("mnli",),
         reads=correlations_left(2),
-        draws=scatter,
+        draws=(scatter,),
     ),
     TicketExperiment(
         name="thesis-fig6.6",
@@ -461,7 +449,7 @@ ROWS = (
         question="What is left of the task as heads are cut, by every variant of Algorithm 6.1?",
         tasks=GLUE,
         reads=levels(METHODS),
-        draws=each(tickets_curve),
+        draws=(tickets_curve,),
     ),
     TicketExperiment(
         name="thesis-fig6.7",
@@ -470,7 +458,7 @@ ROWS = (
         tasks=("mnli", "qnli"),
         stated=stated("Sec. 6.6.3", MINUS_ONE_SHOT, not_above=("",)),
         reads=step_by_step,
-        draws=each(tickets_curve),
+        draws=(tickets_curve,),
         methods=WITH_ISP,
         seeds=1,
     ),
@@ -480,7 +468,7 @@ ROWS = (
         question="Up to which share of heads are there winning tickets?",
         tasks=("qnli", "qqp", "mrpc", "wnli", "rte", "sst2", "cola"),
         reads=tickets,
-        draws=each(tickets_curve, tickets_table),
+        draws=(tickets_curve, tickets_table),
         absent=absent((TICKETS_PRINTED, TICKET_VALUES), "Table 6.2"),
     ),
     TicketExperiment(
@@ -493,7 +481,7 @@ ROWS = (
         tasks=("mnli", "qnli", "qqp", "sst2", "mrpc", "cola"),
         stated=stated("Sec. 6.6.4", MINUS_MICHEL, not_above=("",)),
         reads=near(MASKED_PRINTED, 0.7, "Table 6.3", ("once:conductance", "once:michel")),
-        draws=each(tickets_curve, tickets_table),
+        draws=(tickets_curve, tickets_table),
         absent=absent((MASKED_PRINTED,), "Table 6.3"),
     ),
     TicketExperiment(
@@ -502,7 +490,7 @@ ROWS = (
         question="From pre-trained weights: what do IGSPF and IGSPP keep of the task?",
         tasks=("mnli", "qnli", "mrpc", "sst2", "cola"),
         reads=near(LTH_PRINTED, 0.8, "Table 6.4"),
-        draws=each(tickets_curve, tickets_table),
+        draws=(tickets_curve, tickets_table),
         absent=absent((LTH_PRINTED,), "Table 6.4"),
     ),
 )

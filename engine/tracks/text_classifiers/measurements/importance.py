@@ -26,6 +26,7 @@ from engine.surgery.heads.mask import gated, masked
 from engine.tracks.text_classifiers.conductance import conductance, correlations
 from engine.tracks.text_classifiers.context import TEST, TRAIN, TextContext, TextShard
 from engine.tracks.text_classifiers.scores.base import (
+    Texts,
     head_importance,
     in_batches,
     kept_units,
@@ -58,15 +59,17 @@ class Importance(EachAlone):
             table = scored_texts(context, shard.trial)
         classifier, (texts, second) = context.model_of(shard), context.pairs(table)
         with masked(classifier, context.mask(shard.off)) if shard.off else nullcontext():
-            found = method.importance(
-                classifier,
-                texts,
-                second,
-                table["label"].to_numpy(),
-                asked(context, shard.score),
-                context.seed(f"importance {shard.score}", shard.trial),
-                context.hooks.check,
-                context.inside,
+            found = method.scored(
+                Texts(
+                    classifier,
+                    texts,
+                    second,
+                    table["label"].to_numpy(),
+                    asked(context, shard.score),
+                    context.seed(f"importance {shard.score}", shard.trial),
+                    context.hooks.check,
+                    context.inside,
+                )
             )
         per_text, n_constant, off = found.per_text.copy(), found.n_constant.copy(), list(shard.off)
         per_text[:, off], n_constant[off] = np.nan, 0  # what silenced heads get means nothing

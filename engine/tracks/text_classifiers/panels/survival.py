@@ -61,12 +61,6 @@ def measure_of(run: Run, group: str) -> Measure:
     return OF_GROUP if group else task(run)
 
 
-def pooled(run: Run) -> pd.DataFrame:
-    """Variants that stand for all seeds of an arm at a level, without the full model."""
-    table = lookup.reported(run)
-    return table[table["method"] != DENSE]
-
-
 def few_seeds(run: Run) -> str:
     """What must be said where no arm has enough for a ticket; else ""."""
     most = (
@@ -105,7 +99,7 @@ def all_levels(run: Run) -> pd.DataFrame:
     if not run.has("ticket_levels"):
         return pd.DataFrame(columns=["method", "axis", "group", "sparsity", "state", "by_spread"])
     rows = lookup.frame(run, "ticket_levels")
-    arms = pooled(run)[["method", "sparsity", "realised"]].round({"sparsity": 9})
+    arms = lookup.pooled(run)[["method", "sparsity", "realised"]].round({"sparsity": 9})
     rows = rows.merge(arms, on=["method", "sparsity"], how="left")
     rows["realised"] = rows["realised"].fillna(rows["sparsity"])
     rows = rows.assign(state=rows["word"], by_spread=by_spread_only(rows))

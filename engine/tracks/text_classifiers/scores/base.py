@@ -70,7 +70,7 @@ class Importance:
 
 @dataclass(frozen=True, eq=False)
 class Texts:
-    """A classifier and the texts that a method may read, all of it checked.
+    """A classifier and the texts that a method may read.
 
     first, second: the texts, None where the task has no pairs; labels: int64 [n], places in
     clf.classes; asked: every setting of the method. check is called once per batch, inside hears
@@ -83,8 +83,8 @@ class Texts:
     labels: np.ndarray
     asked: Values
     seed: int
-    check: Callable[[], None]
-    inside: Callable[[float], None]
+    check: Callable[[], None] = lambda: None
+    inside: Callable[[float], None] = lambda share: None
 
 
 class HeadImportance(ABC):
@@ -107,30 +107,6 @@ class HeadImportance(ABC):
         """Every head on every text. Works on cut models, and within
         `engine.surgery.heads.mask.masked`: numbers of heads that are silenced there mean nothing.
         """
-
-    def importance(
-        self,
-        clf: TextClassifier,
-        texts: Sequence[str],
-        texts_b: Sequence[str] | None,
-        labels: np.ndarray,
-        settings: Values,
-        seed: int,
-        check: Callable[[], None] = lambda: None,
-        inside: Callable[[float], None] = lambda share: None,
-    ) -> ImportanceOfTexts:
-        """`scored`, of texts with labels [n] int. RequestError carries every fault of the texts and
-        labels, or of the settings."""
-        faults = setting_faults(self.settings, settings)
-        if self.reads_texts:
-            faults = [*faults, *_text_faults(clf, texts, texts_b, labels)]
-            faults = faults or self.class_faults(settings_of(self, settings), len(clf.classes))
-        if faults:
-            raise RequestError(faults)
-        asked = settings_of(self, settings)
-        return self.scored(
-            Texts(clf, texts, texts_b, np.asarray(labels), asked, seed, check, inside)
-        )
 
     def class_faults(self, asked: Values, n_classes: int) -> list[Fault]:
         """What is wrong with its settings, all of them, for a task of so many classes."""
@@ -155,39 +131,8 @@ def head_importance(name: str) -> HeadImportance:
 
 
 def settings_of(method: HeadImportance, given: Values) -> Values:
-    """All settings of a method: as given, else as declared. RequestError for unknown names and
-    values out of range."""
-    faults = setting_faults(method.settings, given)
-    if faults:
-        raise RequestError(faults)
+    """All settings of a method: as given, else as declared."""
     return {item.name: given.get(item.name, item.default) for item in method.settings}
-
-
-def _text_faults(
-    clf: TextClassifier, texts: Sequence[str], texts_b: Sequence[str] | None, labels: np.ndarray
-) -> list[Fault]:
-    """Faults of texts and labels [texts] int that belong together."""
-    faults = []
-    if not len(texts):
-        faults.append(
-            Fault("texts", "there are none to score heads on.", "Give at least one text.")
-        )
-    if texts_b is not None and len(texts_b) != len(texts):
-        what = f"there are {len(texts_b)} second texts for {len(texts)} texts."
-        faults.append(Fault("texts_b", what, "Give one second text per text, or none at all."))
-    if len(labels) != len(texts):
-        faults.append(
-            Fault(
-                "labels",
-                f"there are {len(labels)} for {len(texts)} texts.",
-                "Give one label per text.",
-            )
-        )
-    bad = int(sum(not 0 <= label < len(clf.classes) for label in labels))
-    if bad:
-        what = f"{bad} are outside the {len(clf.classes)} classes of {clf.name}."
-        faults.append(Fault("labels", what, f"Use 0 to {len(clf.classes) - 1}."))
-    return faults
 
 
 def unit_values(method: HeadImportance, per_text: np.ndarray, n_layers: int) -> np.ndarray:
