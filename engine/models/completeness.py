@@ -49,8 +49,8 @@ def loaded(
     """A model from the safetensors files of a folder, never code of it, and how its tensors match.
     RequestError where transformers cannot load it, or fills in what they do not hold.
 
-    auto: the transformers class that loads it; files: those that its numbers are compared with,
-    None for no comparison; wrong: what of a match is a fault; more: other arguments of
+    auto: the transformers class that loads it. files: those that its numbers are compared with,
+    None for no comparison. wrong: what of a match is a fault. more: other arguments of
     from_pretrained.
     """
     try:

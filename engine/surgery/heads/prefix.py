@@ -516,10 +516,8 @@ def _read(
     hooks: Hooks,
 ) -> tuple[dict[Place, list[int]], list[Place]]:
     """Of every text under each mask the tokens that reading its draft settles, and where another
-    token came near one of these.
-
-    Settled are those up to the first that the noise does not choose again, and the one that it
-    chooses in its place."""
+    token came near one of these. Settled are those up to the first that the noise does not choose
+    again, and the one that it chooses in its place."""
     texts, near = dict[Place, list[int]](), dict[Place, bool]()
     units, least = [mask.units[0] for mask in masks], near_of(lm, decoding)
     whole = [[*prompt, *draft] for prompt, draft in zip(begun.prompts, drafts, strict=True)]

@@ -17,7 +17,7 @@ import numpy as np
 
 from engine.core.discover import named
 from engine.core.errors import Fault, RequestError, unknown
-from engine.core.types import Setting, Values, rng, setting_faults
+from engine.core.types import Setting, Values, rng
 from engine.stats.clustered import TAILS
 
 if TYPE_CHECKING:  # these load torch; stating what to do must not
