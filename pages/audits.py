@@ -46,9 +46,9 @@ def _found(summaries: list[RunSummary], first: set[str]) -> list[RunSummary]:
     """Those that hold what is typed, in the order that is asked for, favourites first."""
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     with left:
-        typed = search("Search title, model, axis, method", "search_audits")
+        typed = search("Search title, model, axis, method", state.SEARCH_AUDITS)
     with right:
-        found = searched(summaries, typed, select("Sorted by", ORDERS, "sorted"), first)
+        found = searched(summaries, typed, select("Sorted by", ORDERS, state.SORTED), first)
     if not found:
         st.info("No audit holds these words.")
     return found
@@ -80,12 +80,12 @@ def _audit(summary: RunSummary, starred: bool) -> None:
 
 
 def _tick(run_id: str) -> str:
-    return state.key_of("ticked", run_id)
+    return state.key_of(state.TICKED, run_id)
 
 
 def _more(summary: RunSummary, title: str) -> None:
     """Rename and delete, folded away."""
-    key, run_id = state.key_of("title_of", summary.id), summary.id
+    key, run_id = state.key_of(state.TITLE, summary.id), summary.id
     with st.popover("More", key=state.key_of("more", run_id), width="content"):
         help_text = "Kept beside the audit. Empty: its own title."
         st.text_input("Title", value=visible(title), key=key, help=help_text)

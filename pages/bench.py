@@ -214,7 +214,7 @@ def _paste(desk: Desk) -> None:
     many, bench = desk.track.nouns.many, desk.bench
     with st.expander(f"Paste {many}, or a mask.json"):
         label = f"{capital(many)} from 0"
-        typed = st.text_input(label, placeholder=bench.example, key="pasted_heads")
+        typed = st.text_input(label, placeholder=bench.example, key=state.PASTED)
         file = st.file_uploader("Or a mask.json", type=["json"])
         if st.button("Switch these off", disabled=not (typed or file)):
             with boundary():
@@ -307,7 +307,7 @@ def _measuring(desk: Desk) -> None:
     if tried is not None:
         panels.draw(tried, state.key_of("bench", "validation"))
     name = st.text_input(
-        "Keep it as", key="set_name", placeholder="a name, if you like", max_chars=60
+        "Keep it as", key=state.SET_NAME, placeholder="a name, if you like", max_chars=60
     )
     growth = Growth(
         track=desk.track.name,

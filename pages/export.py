@@ -57,7 +57,7 @@ def page() -> None:
     choice, track = choose(run), track_of(run)
     variant = lookup.variant_of(run, choice)
     with_texts = run.has("texts") and st.toggle(
-        "Include texts in the clear", key="export_texts", help=track.handout.texts
+        "Include texts in the clear", key=state.EXPORT_TEXTS, help=track.handout.texts
     )
     left, right = st.columns(2, gap="large")
     with left:
@@ -84,7 +84,7 @@ def _one_of(takable: dict[str, str]) -> str:
     if len(takable) == 1:
         return next(iter(takable))
     named = {name: capital(label) for name, label in takable.items()}
-    return select("Mask and weights of", named, "taken")
+    return select("Mask and weights of", named, state.TAKEN)
 
 
 def _download(
@@ -104,7 +104,7 @@ def _mask(run: KeptRun, variant: str) -> None:
             lambda: _made(run, "masks", False, variant),
             name,
             "application/json",
-            "mask",
+            state.MASK,
             type="primary",
         )
         st.code(handout.apply.format(name=name), language=None, wrap_lines=True)
@@ -185,7 +185,7 @@ def _checkpoint(run: KeptRun, variant: str, stands: bool) -> None:
         handout = track_of(run).handout
         st.markdown(f"**Checkpoint**  \n{handout.standing if stands else handout.checkpoint}")
         folder = st.text_input(
-            "Folder to write into", key="export_folder", placeholder="/home/me/pruned-model"
+            "Folder to write into", key=state.EXPORT_FOLDER, placeholder="/home/me/pruned-model"
         ).strip()
         if st.button("Write checkpoint", icon=":material/save:", disabled=not folder):
             with boundary():  # what goes wrong here is said here; the rest of the page stays

@@ -10,7 +10,7 @@ from engine.report.charts import cost
 from engine.report.charts.panel import Choice
 from engine.tracks.image_classifiers import effects
 from engine.tracks.image_classifiers.panels import pw, scores, speedup
-from pages.shared import panels
+from pages.shared import panels, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import choose_reading, line, segmented, select
 from pages.shared.frame import draw_page, tabbed
@@ -28,7 +28,7 @@ def who_pays(run: KeptRun, choice: Choice) -> None:
     which part of it, which images it looks at. What was not run is not offered."""
     with line():
         choice = choose_reading(run, choice)
-        show = segmented("Show", SHOW, "show")
+        show = segmented("Show", SHOW, state.SHOW)
     along = speedup.groups_along_speedup
     panels.show(run, choice, along, pw.pw_difference, options={along: {"show": show}})
     if len(made(run, pw.switches)):
@@ -46,7 +46,7 @@ def of_scores(run: KeptRun, choice: Choice) -> None:
             groups = made(run, effects.effects_on, choice.measured)["group"].sort_values().unique()
             named = {SCORE: "Score of the method", "": "What each does alone to all images"}
             named |= {one: f"What each does alone to {words.group_name(one)}" for one in groups}
-            shown = select("Colour", named, "effect")
+            shown = select("Colour", named, state.EFFECT)
     options: dict[str, Any] = {} if trial is None else {"trial": trial}
     make = scores.score_map if shown == SCORE else scores.effect_map
     options |= {} if shown == SCORE else {"group": shown}

@@ -72,7 +72,7 @@ def _where() -> tuple[str, str]:
             "may be used."
         )
         allowed = st.text_input(
-            "Memory that may be taken", key="memory_budget", placeholder="4G", max_chars=20
+            "Memory that may be taken", key=state.MEMORY, placeholder="4G", max_chars=20
         )
         st.caption(
             "On a Ray cluster every worker takes parts of the audit; the numbers are the same to"

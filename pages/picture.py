@@ -12,7 +12,7 @@ from engine.core import words
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.charts.where_it_looks import ABOUT, WAYS, class_chances, where_it_looks
-from pages.shared import panels, safe
+from pages.shared import panels, safe, state
 from pages.shared.anecdote import answered, ask_both
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, segmented, select
@@ -33,7 +33,7 @@ def _question(run: KeptRun, choice: Choice) -> dict[str, Any]:
     left, right = st.columns([2, 3], gap="medium")
     with left:
         if pictures:
-            image = select("A picture that the audit kept", pictures, "kept_picture")
+            image = select("A picture that the audit kept", pictures, state.KEPT_PICTURE)
             table = run.table("thumbs").set_index("image_id")
             safe.gallery([safe.Shot(table.loc[image, "png"], "", ())])
             given["image"] = image
@@ -43,14 +43,14 @@ def _question(run: KeptRun, choice: Choice) -> dict[str, Any]:
         file = st.file_uploader(
             "Or one of your own",
             ["png", "jpg", "jpeg"],
-            key="own_picture",
+            key=state.OWN_PICTURE,
             max_upload_size=5,
             help="It stays on this machine and is not kept.",
         )
         if file:
             given.pop("image", None)
             given["file"] = base64.b64encode(file.getvalue()).decode()
-        given["way"] = segmented("Where each model looks, by", WAYS, "look")
+        given["way"] = segmented("Where each model looks, by", WAYS, state.LOOK)
         st.caption(ABOUT[given["way"]])
     return given
 

@@ -69,7 +69,7 @@ def _settings(run: KeptRun) -> dict[str, Any]:
     one, two, three, four = beside(3, 2, 2, 3)
     heads = one.text_input(
         "Heads off",
-        key="heads_off",
+        key=state.HEADS_OFF,
         placeholder="as chosen above; or 0.1, 2.3",
         bind=state.BOUND,
         help="As layer.head from 0, in place of the variant.",
@@ -77,7 +77,7 @@ def _settings(run: KeptRun) -> dict[str, Any]:
     seed = two.number_input(
         "Noise",
         value=int(request["first_seed"]),
-        key="noise",
+        key=state.NOISE,
         help="The seed of the random numbers, the same for both models.",
     )
     tokens = three.number_input(
@@ -90,10 +90,10 @@ def _settings(run: KeptRun) -> dict[str, Any]:
         units = {NO_HEAD: "No head"}
         for unit in range(model["n_layers"] * n_heads):
             units[unit] = capital(words.head_name(*divmod(unit, n_heads)))
-        unit = select("Attention of", units, "looked_at")
+        unit = select("Attention of", units, state.LOOKED_AT)
     siblings = st.toggle(
         "Also about each other subgroup",
-        key="siblings",
+        key=state.SIBLINGS,
         help="The prompt again with the word for its subgroup exchanged.",
     )
     head = None if unit == NO_HEAD else ".".join(map(str, divmod(unit, n_heads)))

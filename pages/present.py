@@ -51,7 +51,7 @@ def page() -> None:
         button("All steps", ("turn", ALL), _turn, ALL, icon="print", help=help_text)
         _file(run, choice)
         _leave()
-    with st.container(key="by_key"):  # the keys of a presenter's remote control
+    with st.container(key=state.BY_KEY):  # the keys of a presenter's remote control
         _turner("Page up", number, -1, "PageUp", "arrow_back")
         _turner("Page down", number, 1, "PageDown", "arrow_forward")
     with stage:

@@ -9,7 +9,7 @@ from engine.report.charts import lookup
 from engine.report.charts.what_was_cut import what_was_cut, who_pays_small
 from engine.report.tracks import prediction_of, track_of
 from engine.report.verdict import verdict
-from pages.shared import panels, welcome
+from pages.shared import panels, state, welcome
 from pages.shared.cache import made
 from pages.shared.controls import choose, choose_tolerances
 from pages.shared.frame import draw_page, heading, link, need_run
@@ -34,7 +34,7 @@ def page() -> None:
         panels.draw_chart(made(run, who_pays_small, choice), "who_pays_small")
     with right:
         panels.draw_chart(made(run, what_was_cut, choice), "small_what_was_cut", alone=True)
-        with st.container(key="next_steps", horizontal=True, gap="small"):
+        with st.container(key=state.NEXT_STEPS, horizontal=True, gap="small"):
             link(track.screens.pages[0], "Why")
             link("examples", "What flipped")
             if "labels.TAB" in track.screens.tabs.get("examples", ()):

@@ -22,7 +22,7 @@ def page() -> None:
     run = shown_at(measured, choice)
     with line():
         views = {name: view.label for name, view in track.front.views.items()}
-        split = segmented("Measured on", views, "split")
+        split = segmented("Measured on", views, state.SPLIT)
         choice = choose_reading(run, choice)
     panel = made(run, pareto.pareto, choice, split=split)
     clicked = panels.draw(panel, state.PARETO_CHART, selectable=True)

@@ -54,7 +54,7 @@ def watch(job_id: str, choice: Choice) -> None:
 def family_of(run: KeptRun) -> str:
     """Which of the methods of fair training the charts show."""
     named = {name: own.FAIR_FAMILIES[name].name for name in fair.families(run)}
-    return segmented("Methods shown", named, "methods")
+    return segmented("Methods shown", named, state.FAMILY)
 
 
 def result(run: KeptRun, choice: Choice) -> None:
@@ -79,7 +79,7 @@ def against_others(run: KeptRun, choice: Choice) -> None:
     panels.draw(made(run, differences.tradeoff, choice))
     if made(run, training_curves.has_surface, choice):
         named = {name: capital(label) for name, label in training_curves.SHOWN.items()}
-        show = segmented("Colour shows", named, "surface")
+        show = segmented("Colour shows", named, state.SURFACE)
         panels.draw(made(run, training_curves.surface, choice, show=show))
         panels.draw(made(run, training_curves.path, choice))
     else:
@@ -95,7 +95,7 @@ def against_others(run: KeptRun, choice: Choice) -> None:
 def of_effort(run: KeptRun, choice: Choice) -> None:
     """How much training it takes, how that went, and what the cut saves."""
     with line():
-        by = segmented("Training counted in", COUNTED, "counted_in")
+        by = segmented("Training counted in", COUNTED, state.EFFORT)
         family = family_of(run)
         choice = choose_reading(run, choice)
     options = {effort.effort: {"by": by, "family": family}}

@@ -180,7 +180,7 @@ def page_of(count: int, per_page: int, key: str) -> slice:
 def choose(run: Run, ahead: bool = False) -> Choice:
     """Draw the strip of choices and return what is chosen; `ahead`: levels nobody measured are
     offered too."""
-    with st.container(key="choice"):
+    with st.container(key=state.CHOICE_STRIP):
         left, middle, right = st.columns([3, 3, 6], gap="medium", vertical_alignment="top")
         with left:
             axis = select("Axis", run.request["axes"], state.AXIS, axis_label)
@@ -312,4 +312,4 @@ def choose_reading(run: Run, choice: Choice) -> Choice:
     if len(offered) < 2:
         return choice
     named = {name: capital(one.label or one.quality.name) for name, one in offered.items()}
-    return replace(choice, reading=segmented("Read by", named, "reading"))
+    return replace(choice, reading=segmented("Read by", named, state.READING))

@@ -360,7 +360,7 @@ def _live() -> None:
             # Something began or ended: the navigation counts it, lists have one more.
             st.rerun(scope="app")
         state.keep(state.MOVED, moving)
-        with st.container(key="live_strip", gap="xxsmall"):
+        with st.container(key=state.LIVE, gap="xxsmall"):
             for job in here[:MOST]:
                 _line(job)
             if len(here) > MOST:

@@ -82,7 +82,7 @@ def offer_level(run: KeptRun, choice: Choice) -> None:
 def _wanted(level: Level) -> float:
     """A level that is typed: a factor, or a share in per cent."""
     title, usual = (level.title, 8.0) if level.is_ratio else (f"{level.title}, %", 40.0)
-    typed = float(st.number_input(title, value=usual, step=1.0, key="another_level"))
+    typed = float(st.number_input(title, value=usual, step=1.0, key=state.LEVEL))
     return typed if level.is_ratio else typed / 100
 
 
@@ -161,7 +161,7 @@ def _ask_benchmark(run: KeptRun, choice: Choice, own: Benchmarks) -> None:
     with left:
         name = select("Benchmark", own.known(), state.BENCHMARK)
     with right:
-        key = state.key_of("benchmark_path", name)
+        key = state.key_of(state.BENCHMARK_PATH, name)
         typed = st.text_input(f"Path of {own.wants(name)}", key=key, persist_state="session")
     if path := typed.strip():
         growth = growth_of(run, choice, benchmarks=(f"{name}={path}",))
@@ -194,12 +194,12 @@ def other_judges(run: KeptRun, choice: Choice) -> None:
 def _ask_judge(run: KeptRun, choice: Choice) -> None:
     st.markdown(JUDGES)
     left, right = st.columns(2)
-    judge = left.text_input("Judge", key="judge", placeholder="Folder or hub name").strip()
+    judge = left.text_input("Judge", key=state.JUDGE, placeholder="Folder or hub name").strip()
     label = right.text_input(
-        "Its label that is harm", key="judge_label", placeholder="Only of a classifier"
+        "Its label that is harm", key=state.JUDGE_LABEL, placeholder="Only of a classifier"
     ).strip()
     everywhere = st.toggle(
-        "On every axis", key="judge_axes", help="Otherwise on the axis chosen above."
+        "On every axis", key=state.JUDGE_AXES, help="Otherwise on the axis chosen above."
     )
     if judge:
         with boundary():

@@ -44,7 +44,7 @@ def asked() -> bool:
 
 def correlation() -> str:
     """Which correlation of heads between axes is shown."""
-    return segmented("Correlation", KINDS, "kind")
+    return segmented("Correlation", KINDS, state.KIND)
 
 
 def show(make: Callable[[Published, Any, Choice], Iterable[Panel]]) -> None:
@@ -56,10 +56,10 @@ def show(make: Callable[[Published, Any, Choice], Iterable[Panel]]) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         given = st.file_uploader(
-            "Files", type=["csv", "json"], accept_multiple_files=True, key="published_files"
+            "Files", type=["csv", "json"], accept_multiple_files=True, key=state.PUBLISHED_FILES
         )
     with right:
-        label, key = "Or a folder or file on this machine", "published_folder"
+        label, key = "Or a folder or file on this machine", state.PUBLISHED_FOLDER
         folder = st.text_input(label, key=key, persist_state="session")
     paths = _paths(given or [], folder.strip())
     if paths and (scores := cache.load_published(offer.read, paths)):

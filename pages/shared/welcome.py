@@ -29,7 +29,7 @@ AT_FIRST = 10
 
 def subject_line(run: cache.KeptRun | None) -> None:
     """Model, data and what is cut of the chosen audit, and the button that leads to others."""
-    with st.container(key="subject", horizontal=True, vertical_alignment="center", gap="small"):
+    with st.container(key=state.SUBJECT, horizontal=True, vertical_alignment="center", gap="small"):
         said = "No finished audit yet."
         if run is not None:
             track = track_of(run)
@@ -88,7 +88,7 @@ def _kind(kinds: set[str]) -> str | None:
     if len(about) < 2:
         return None
     named = about.__getitem__
-    return st.pills("What is cut", about, format_func=named, key="gallery_kind")
+    return st.pills("What is cut", about, format_func=named, key=state.GALLERY_KIND)
 
 
 def _grid(cards: Sequence[Any], draw: Callable[[Any], None]) -> None:
@@ -258,7 +258,9 @@ def tour_line(run: Run | None) -> str:
     if not number or run is None:
         return ""
     is_last = number == len(STEPS)
-    with st.container(key="tour_line", horizontal=True, vertical_alignment="center", border=True):
+    with st.container(
+        key=state.TOUR_LINE, horizontal=True, vertical_alignment="center", border=True
+    ):
         st.markdown(f"**{number} of {len(STEPS)}** {STEPS[number - 1]}")
         if not is_last:
             button("Next", ("tour", "next"), _next, number + 1, type="primary")

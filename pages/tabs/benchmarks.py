@@ -33,7 +33,7 @@ def draw_benchmarks(run: KeptRun, choice: Choice) -> None:
         name = select("Benchmark", named, state.BENCHMARK)
     found = made(run, own.changed, choice, name)
     with right:
-        page = page_of(len(found.table), PER_PAGE, "benchmark_page")
+        page = page_of(len(found.table), PER_PAGE, state.BENCHMARK_PAGE)
     st.markdown(safe.plain(found.said))
     if found.table.empty:
         return

@@ -117,7 +117,7 @@ def one_repeat(run: KeptRun, choice: Choice, what: str) -> int | None:
     named = {number: f"{capital(name)} {number}" for number in known}
     about = f"{what} below are those of one {name}: a mean over {name}s would be of no model."
     with st.container(width=320):
-        return select(capital(name), named, "trial", help=about)
+        return select(capital(name), named, state.TRIAL, help=about)
 
 
 def _picked(run: KeptRun, choice: Choice, per_page: int) -> Picked | None:
@@ -154,15 +154,15 @@ def _filters(every: pd.DataFrame, per_page: int) -> tuple[str, dict[str, pd.Data
         every = holding(every, ("text", "text_b"), search("Search in the texts", state.SEARCH))
     left, middle, right = beside(4, 5, 3)
     with left:
-        group = select_group(sorted(set(every["group"]) - {""}), "changed_group")
+        group = select_group(sorted(set(every["group"]) - {""}), state.CHANGED_GROUP)
     with middle:
         kinds = {**KINDS, **(OTHER if (every["kind"] == "other").any() else {})}
-        kind = segmented("What happened", kinds, "changed")
+        kind = segmented("What happened", kinds, state.CHANGED_KIND)
     mine = every[(every["group"] == group) | (group == EVERY)]
     sides = {one: mine[mine["kind"] == one] for one in (SIDES if kind == BOTH else (kind,))}
     with right:
         longest = max(map(len, sides.values()))
-        page = page_of(longest, per_page // len(sides), "gallery_page")
+        page = page_of(longest, per_page // len(sides), state.GALLERY_PAGE)
     return group, sides, page
 
 
@@ -211,7 +211,7 @@ def _looks(run: KeptRun, variant: str, images: Sequence[str]) -> dict[str, Maps]
     """Where each model looks on these pictures, by id, where the reader asks for it; says why where
     there is nothing to show."""
     ways = {NOT: "Not shown", **dict(reversed(WAYS.items()))}  # the quick one first
-    way = segmented("Where each model looks", ways, "looks")
+    way = segmented("Where each model looks", ways, state.GALLERY_LOOK)
     if way == NOT or not images:
         return {}
     found: dict[str, Maps] = {}

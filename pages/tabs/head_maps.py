@@ -49,8 +49,8 @@ def _effects(run: KeptRun, choice: Choice, maps: Effects) -> None:
 def _places() -> tuple[Any, Any, Any]:
     """Where the first map goes, the card of a head beside it (below it on a narrow screen), and all
     other charts. The card stays in sight while these are read."""
-    with st.container(key="explorer"):
-        return st.container(), st.container(key="head_card", gap="small"), st.container()
+    with st.container(key=state.EXPLORER):
+        return st.container(), st.container(key=state.HEAD_CARD, gap="small"), st.container()
 
 
 def _importance(run: KeptRun, choice: Choice, maps: Maps) -> None:
@@ -62,7 +62,7 @@ def _importance(run: KeptRun, choice: Choice, maps: Maps) -> None:
         return
     left, right = st.columns(2, gap="medium")
     with left:
-        score = select("Score", scores, "score", lambda name: capital(maps.name(name)))
+        score = select("Score", scores, state.SCORE, lambda name: capital(maps.name(name)))
     with right:
         group = select("Measured on", groups, state.TICKET_GROUP, group_label)
     options = {"score": score, "group": group}
@@ -99,7 +99,7 @@ def one_head(run: KeptRun, choice: Choice) -> None:
 
 def _walk(run: KeptRun, ranked: Sequence[int]) -> int:
     """The head picker between two buttons that go from head to head by rank."""
-    with st.container(key="head_walk"):
+    with st.container(key=state.HEAD_WALK):
         before, middle, after = st.columns([1, 4, 1], gap="small", vertical_alignment="bottom")
     if len(ranked) and state.kept(state.HEAD) is None and state.in_address(state.HEAD) is None:
         state.put(state.HEAD, ranked[0])
@@ -151,7 +151,7 @@ def _without(changed: Changed) -> None:
         return
     shown = st.toggle(
         "Show these texts",
-        key="show_changed_texts",
+        key=state.SHOW_CHANGED,
         help="They were written by a language model and can be offensive, hateful or untrue.",
     )
     for row in changed.table.to_dict("records"):

@@ -58,7 +58,7 @@ def draw_labels(run: KeptRun, choice: Choice) -> None:
     with right:
         most = len(sample.texts)
         named = {number: f"{number}" for number in NUMBERS if number < most}
-        number = segmented("Texts to label", {**named, most: f"All {most:,}"}, "to_label")
+        number = segmented("Texts to label", {**named, most: f"All {most:,}"}, state.TO_LABEL)
     _work(sample, choice, check_labeller(name) if name else "", number)
 
 
@@ -76,7 +76,7 @@ def _label(run: KeptRun, sample: Sample, name: str, number: int) -> bool:
     texts, answers = sample.texts.head(number), _given(run, sample, name)
     done = texts["text"].isin(answers).to_numpy()
     todo = len(texts) if done.all() else int(done.argmin())
-    key = state.key_of("label_place", sample.name, name)
+    key = state.key_of(state.LABEL_PLACE, sample.name, name)
     place = min(state.kept(key, todo), todo)
     text = texts.iloc[place].to_dict() if place < len(texts) else None
     said = answers.get(text["text"], "") if text else ""
@@ -91,7 +91,7 @@ def _label(run: KeptRun, sample: Sample, name: str, number: int) -> bool:
                 keep(now, Store(default_root()), sample, name, after)
                 state.keep(key, place + 1)
 
-    with st.container(border=True, key="label_card"):
+    with st.container(border=True, key=state.LABEL_CARD):
         top = st.empty()
         with st.container(horizontal=True, gap="small"):
             if text:

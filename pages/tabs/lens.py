@@ -49,11 +49,11 @@ def _text(
     records = enumerate(texts.to_dict("records"), 1)
     with left:
         named = {row["text_id"]: _named(place, row) for place, row in records}
-        text_id = select("Text", named, "text")
+        text_id = select("Text", named, state.LENS_TEXT)
     with right:
         stages = made(run, lens.stages, text_id)
         named = {stage: capital(lens.stage_said(run, stage)) for stage in stages}
-        stage = select("Weights", named, "weights")
+        stage = select("Weights", named, state.LENS_STAGE)
     return text_id, stage
 
 
@@ -67,7 +67,7 @@ def _words(run: KeptRun, text_id: str) -> bool:
     """The text itself, hidden until asked for; whether it is shown."""
     shown = st.toggle(
         "Show the words",
-        key="show_text",
+        key=state.LENS_SHOW,
         help=(
             "Others wrote the texts: they can be offensive, hateful or untrue. Until you show "
             "them, charts number the tokens."

@@ -64,11 +64,11 @@ def _filters(found: pd.DataFrame) -> tuple[pd.DataFrame, str, slice]:
     with first:
         typed = search("Search in the texts", state.SEARCH)
     with left:
-        group = select_group(sorted(found["subgroup"].unique()), "subgroup")
+        group = select_group(sorted(found["subgroup"].unique()), state.SUBGROUP)
     mine = found if group == EVERY else found[found["subgroup"] == group]
     mine = holding(mine, SEARCHED, typed)
     with middle:
-        order = select("Sorted by", ORDERS, "order")
+        order = select("Sorted by", ORDERS, state.ORDER)
     with right:
         if sides := SIDES.get(order):
             longest = max(len(_changed(mine, order, side)) for side in sides)
