@@ -266,13 +266,6 @@ def _deviations(total: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.nd
     return np.where(shared, np.abs(cell_means - centre), 0.0), shared
 
 
-def paired_means(total: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """The paired reading, [...], from sums and counts of cells [..., frames, subgroups]."""
-    deviation, shared = _deviations(total, count)
-    with np.errstate(invalid="ignore"):
-        return (deviation.sum(axis=-2) / shared.sum(axis=-2)).sum(axis=-1)
-
-
 # Exchanging subgroup labels: among prompts of a template, or among whole descriptors. The draws
 # behind null bands.
 
@@ -376,13 +369,8 @@ class Exchanges:
     """
 
     def __init__(self, layout: Layout, reading: str, n_permutations: int, seed: int = 0) -> None:
-        self.pooled, self.reading, self.draws, self.seed = (
-            pool(layout),
-            reading,
-            n_permutations,
-            seed,
-        )
-        pooled = self.pooled
+        self.reading, self.draws, self.seed = reading, n_permutations, seed
+        self.pooled = pooled = pool(layout)
         self.blocks, self.notes = exchange_blocks(pooled.subgroup, pooled.frame, pooled.template)
         self.subgroups = layout.subgroups
         self.n_subgroups, self.n_frames = len(layout.subgroups), int(pooled.frame.max()) + 1
@@ -521,7 +509,9 @@ class Exchanges:
         if chunk.shifts is not None:
             sums += unlike * chunk.shifts * chunk.count
         if self.reading == "paired_prompts":
-            return paired_means(sums, chunk.count)
+            deviation, shared = _deviations(sums, chunk.count)
+            with np.errstate(invalid="ignore"):
+                return (deviation.sum(axis=-2) / shared.sum(axis=-2)).sum(axis=-1)
         return combine(sums[:, 0], chunk.count[:, 0], self.reading)
 
     @property

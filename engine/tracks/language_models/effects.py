@@ -15,7 +15,7 @@ import pandas as pd
 
 from engine.core.errors import PruneAuditError
 from engine.core.types import POOLED, Values
-from engine.stats.clustered import Student, benjamini_hochberg
+from engine.stats.clustered import Student
 from engine.stats.pareto import worst_tail
 from engine.store.runs import where
 from engine.tracks.language_models.bias import PROMPT, evaluate, lay_out
@@ -207,11 +207,7 @@ def axis_table(
     values = pooled.pop("value")
     text = [notes.get(unit, "") for unit in range(job.total)]
     same = {"axis": data.axis, "n": data.n}
-    tables = [
-        score_rows(
-            job, method, values, **pooled, q=benjamini_hochberg(pooled["p"]), note=text, **same
-        )
-    ]
+    tables = [score_rows(job, method, values, **pooled, note=text, **same)]
     tables += [
         score_rows(job, method, column, seed=seed, **same)
         for seed, column in zip(job.seeds, singles.T, strict=True)

@@ -649,10 +649,10 @@ def row_of(home: Place, away: Place) -> Values:
     Of these those count whose change at home is as large as could be told from none there.
     """
     value, own = np.array([away.change]), np.array([away.half])
-    ends = (float(end[0]) for end in fieller(value, own, home.change, home.half))
+    arrives = Guess(*(float(end[0]) for end in fieller(value, own, home.change, home.half)))
     is_told = np.abs(home.random) >= home.half
     shares = away.random[is_told] / home.random[is_told]
-    middle = np.percentile(shares, [50, 2.5, 97.5]) if len(shares) else np.full(3, np.nan)
+    middle = Guess(*(np.percentile(shares, [50, 2.5, 97.5]) if len(shares) else [np.nan] * 3))
     less = int((away.random <= away.change).sum())
     found: dict[str, Any] = {}
     for name, place in (("home", home), ("away", away)):
@@ -661,8 +661,11 @@ def row_of(home: Place, away: Place) -> Values:
     null = np.percentile(away.random, [2.5, 97.5])
     return {
         **found,
-        **dict(zip(("arrives", "arrives_low", "arrives_high"), ends, strict=True)),
-        **dict(zip(("random", "random_low", "random_high"), middle, strict=True)),
-        **{"n_told": int(is_told.sum()), "n_random": len(home.random)},
-        **{"null_low": null[0], "null_high": null[1], "p": rank_p(less, len(away.random))},
+        **arrives.named("arrives", "arrives_low", "arrives_high"),
+        **middle.named("random", "random_low", "random_high"),
+        "n_told": int(is_told.sum()),
+        "n_random": len(home.random),
+        "null_low": null[0],
+        "null_high": null[1],
+        "p": rank_p(less, len(away.random)),
     }

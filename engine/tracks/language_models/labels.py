@@ -72,18 +72,16 @@ class Sample:
     @cached_property
     def texts(self) -> pd.DataFrame:
         """text (id), prompt, written, each text once; which model's comes first is by chance."""
-        rows, one = self.pairs.iloc[self.design.order], []
-        turned = rng("labels", "sides", self.name).random(len(rows)) < 0.5
-        for first in (True, False):
-            side = np.where(turned == first, *SIDES)
-            columns = {"text": "id", "written": "text"}
-            part = {
-                name: np.where(side == SIDES[0], *(rows[f"{column}_{each}"] for each in SIDES))
-                for name, column in columns.items()
-            }
-            one.append(pd.DataFrame({"prompt": rows["prompt"].to_numpy(), **part}))
-        both = pd.concat(one).sort_index(kind="stable")
-        return both.drop_duplicates("text", ignore_index=True)[["text", "prompt", "written"]]
+        rows, named = self.pairs.iloc[self.design.order], ["text", "prompt", "written"]
+        second = rng("labels", "sides", self.name).random(len(rows)) >= 0.5
+        parts = [
+            rows[[f"id_{side}", "prompt", f"text_{side}"]]
+            .set_axis(named, axis=1)
+            .assign(pair=range(len(rows)), place=place)
+            for side, place in zip(SIDES, (second, ~second), strict=True)
+        ]
+        both = pd.concat(parts).sort_values(["pair", "place"])
+        return both.drop_duplicates("text", ignore_index=True)[named]
 
     def spread(self, values: np.ndarray) -> np.ndarray:
         """Values of pairs [pairs, 2] as means of prompts in the order of `errors`."""

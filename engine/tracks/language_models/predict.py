@@ -209,10 +209,8 @@ def _tried(audit: Audit, axis: str) -> tuple[pd.DataFrame, float]:
     as each of these took.
     """
     small, seed = _few(audit.context, axis), audit.job.seeds[0]
-    length, trial = (
-        small.settings.decoding.max_new_tokens,
-        Shard("pilot", (), axis, VALIDATION, seed),
-    )
+    length = small.settings.decoding.max_new_tokens
+    trial = Shard("pilot", (), axis, VALIDATION, seed)
     first = _drawing(_shorter(small, 1), axis, seed + 2)
     if first * length * TRIES <= SHORTLY:
         return piloted(small, trial), _drawing(small, axis, seed + 1)

@@ -229,23 +229,26 @@ def _sums(run: Run, choice: Choice) -> pd.DataFrame:
         row = lookup.bias(run, variant["variant"], choice)
         if sparsity > 0 and row is not None and math.isfinite(row["delta"]):
             cut = single.reindex(lookup.cut_units(variant))
-            sums = {
-                "predicted change": -float(cut["value"].sum(min_count=1)),
-                "measured change": row["delta"],
-            }
-            sums |= {
-                "sum low": -cut["high"].sum(skipna=False),
-                "sum high": -cut["low"].sum(skipna=False),
-            }
-            ends = {"low": row["delta_low"], "high": row["delta_high"]}
+            summed = -float(cut["value"].sum(min_count=1))
             # The difference between measured change and sum, in parts; slope: of
             # measured effects on first order.
-            difference = sums["measured change"] - sums["predicted change"]
-            first_order = unmeasured(cut)["value"]
+            difference, first_order = row["delta"] - summed, unmeasured(cut)["value"]
             error = -float((slope - 1) * first_order.sum()) if len(first_order) else 0.0
-            left = difference if math.isnan(error) else difference - error
-            sums |= {"first order": len(first_order), "estimator error": error, "interaction": left}
-            rows.append({"sparsity": sparsity, "heads cut": int(variant["n_cut"]), **sums, **ends})
+            rows.append(
+                {
+                    "sparsity": sparsity,
+                    "heads cut": int(variant["n_cut"]),
+                    "predicted change": summed,
+                    "measured change": row["delta"],
+                    "sum low": -cut["high"].sum(skipna=False),
+                    "sum high": -cut["low"].sum(skipna=False),
+                    "first order": len(first_order),
+                    "estimator error": error,
+                    "interaction": difference - (0.0 if math.isnan(error) else error),
+                    "low": row["delta_low"],
+                    "high": row["delta_high"],
+                }
+            )
     return pd.DataFrame(rows)
 
 

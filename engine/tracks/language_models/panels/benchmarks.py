@@ -127,11 +127,8 @@ def _said(
     """The answer, what must be kept in mind with it, and what the groups and the other numbers
     say."""
     whole = where(rows, group="", metric=one.main.name).set_index("variant")
-    dense, name, label = (
-        whole.loc["dense"].to_dict(),
-        variant["variant"],
-        lookup.variant_label(run, variant),
-    )
+    dense, name = whole.loc["dense"].to_dict(), variant["variant"]
+    label = lookup.variant_label(run, variant)
     uncut = phrasing.with_interval(dense["value"], dense["low"], dense["high"], few=one.items)
     start = f"“{phrasing.sentence(one.main.title)}” is {uncut} uncut"
     side = _alike(one, dense) or _side(dense, where(rows, variant="dense", metric=one.main.name))

@@ -99,11 +99,10 @@ def method_agreement(run: Run, choice: Choice) -> Panel:
         for a, b in itertools.combinations(cuts, 2)
     ]
     table = pd.DataFrame(rows)
-    share = np.array(
-        [[len(cuts[a] & cuts[b]) / min(sizes[a], sizes[b]) for b in cuts] for a in cuts]
-    )
-    counts = [[str(len(cuts[a] & cuts[b])) for b in cuts] for a in cuts]
-    figure = matrix_figure(share, list(cuts), choice, 0.0, 1.0, counts)
+    counts = [[len(one & other) for other in cuts.values()] for one in cuts.values()]
+    share = np.array(counts) / np.minimum.outer([*sizes.values()], [*sizes.values()])
+    texts = [list(map(str, row)) for row in counts]
+    figure = matrix_figure(share, list(cuts), choice, 0.0, 1.0, texts)
     top = table.sort_values("shared", ascending=False, kind="stable").iloc[0]
     answer = (
         f"At {phrasing.percent(at)}, {top['method']} and {top['and']} share most: {top['shared']} "

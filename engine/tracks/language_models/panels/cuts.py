@@ -32,10 +32,11 @@ def bias_along_sparsity(run: Run, choice: Choice) -> Panel:
     """Bias against the share of heads cut, every method, with the null band of the chosen
     method."""
     measure = lookup.reading(run, choice).harm
+    more, which = _amounts(run)
     curve = Curve(
         "bias_along_sparsity",
-        f"As more {_what(run)}, does the {measure.of(words.axis_name(choice.measured))} fall, and"
-        f" does it matter which {_which(run)}?",
+        f"As more {more}, does the {measure.of(words.axis_name(choice.measured))} fall, and"
+        f" does it matter which {which}?",
         measure,
         (
             f"bias ({own.READINGS[choice.reading].name})"
@@ -45,22 +46,15 @@ def bias_along_sparsity(run: Run, choice: Choice) -> Panel:
         "This run has no bias for this choice.",
         with_null=True,
     )
-    more = f"{seeds_note(run, choice, measure)} {measure.word.caveat}"
-    note = lookup.caveat(run, lookup.harm(run, "dense", choice), more=more)
+    said = f"{seeds_note(run, choice, measure)} {measure.word.caveat}"
+    note = lookup.caveat(run, lookup.harm(run, "dense", choice), more=said)
     return along(run, choice, curve, note, null_warning(run, choice))
 
 
-def _what(run: Run) -> str:
-    """What there is more and more of along the axis."""
-    return "of the model goes" if _has_arms(run) else "heads are cut"
-
-
-def _which(run: Run) -> str:
-    return "method" if _has_arms(run) else "heads"
-
-
-def _has_arms(run: Run) -> bool:
-    return bool(lookup.stands_instead(lookup.frame(run, "variants")).any())
+def _amounts(run: Run) -> tuple[str, str]:
+    """What there is more and more of along the axis, and what is chosen."""
+    has_arms = lookup.stands_instead(lookup.frame(run, "variants")).any()
+    return ("of the model goes", "method") if has_arms else ("heads are cut", "heads")
 
 
 def perplexity_along_sparsity(run: Run, choice: Choice) -> Panel:
@@ -68,7 +62,7 @@ def perplexity_along_sparsity(run: Run, choice: Choice) -> Panel:
     measure = lookup.reading(run, choice).quality
     curve = Curve(
         "perplexity_along_sparsity",
-        f"As more {_what(run)}, how much worse does the model predict text?",
+        f"As more {_amounts(run)[0]}, how much worse does the model predict text?",
         measure,
         "perplexity",
         "This run has no perplexity.",
@@ -317,8 +311,8 @@ def _weighed(run: Run, choice: Choice, what: str, start: str, note: str) -> Pane
     drawn = table.assign(hover=hover).sort_values(what, kind="stable")
     parts = tuple(_figure(run, choice, drawn, what, title, *about) for about in _ABOUT)
     # The row of the chosen variant; None for the dense model.
-    mine = table[table["variant"] == lookup.variant_of(run, choice)["variant"]]
-    chosen = None if mine.empty else mine.iloc[0].to_dict()
+    mine = where(table, variant=lookup.variant_of(run, choice)["variant"])
+    chosen = next(iter(mine.to_dict("records")), None)
     found = pairs_of(run, choice, table, chosen, what) if chosen else None
     answer, more = _arms_answer(lookup.View(run, choice), table, chosen, found, what)
     more_said = f"{note} {NOTE}" if found else note
@@ -608,10 +602,9 @@ def told(run: Run, pairs: Pairs, what: str) -> str:
     sizes = [row["pair_detectable"] for row in rows if math.isfinite(row["pair_detectable"])]
     if not sizes:
         return f"{start} no difference can be shown: too few prompts for an interval."
-    return (
-        f"{start} none clearly differs. Four of five repeats would find a difference of "
-        f"{_span(sizes)}."
-    )
+    low, high = phrasing.number(min(sizes)), phrasing.number(max(sizes))
+    span = f"{low} or more" if low == high else f"{low} to {high}, depending on the method"
+    return f"{start} none clearly differs. Four of five repeats would find a difference of {span}."
 
 
 def _closest_told(run: Run, pairs: Pairs, what: str) -> str:
@@ -642,11 +635,6 @@ def _clear(row: Values) -> str:
     """ "fell" or "rose" where way and cut differ clearly, else ""."""
     kind = phrasing.direction({name: row[START + name] for name in _ENDS})
     return kind if kind in ("fell", "rose") and row["pair_null_q"] <= SURE else ""
-
-
-def _span(sizes: list[float]) -> str:
-    low, high = phrasing.number(min(sizes)), phrasing.number(max(sizes))
-    return f"{low} or more" if low == high else f"{low} to {high}, depending on the method"
 
 
 # What it costs to hold a cut to what any loader reads: the same method with and without the

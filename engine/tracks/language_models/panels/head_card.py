@@ -147,13 +147,11 @@ def _dots(table: pd.DataFrame, choice: Choice) -> go.Figure:
 
 def _named(row: Values, choice: Choice, with_estimator: bool) -> str:
     """An axis, and below it how the effect was found."""
+    name = wrapped(words.axis_name(row["axis"]), 24)
     if not with_estimator:
-        return wrapped(words.axis_name(row["axis"]), 24)
-    small = (
-        "<span"
-        f" style='font-size:11px;color:{choice.theme.soft}'>{wrapped(_estimator(row), 24)}</span>"
-    )
-    return f"{wrapped(words.axis_name(row['axis']), 24)}<br>{small}"
+        return name
+    look, how = f"font-size:11px;color:{choice.theme.soft}", wrapped(_estimator(row), 24)
+    return f"{name}<br><span style='{look}'>{how}</span>"
 
 
 def _estimator(row: Values) -> str:

@@ -48,18 +48,12 @@ def opinions(run: Run, choice: Choice) -> pd.DataFrame:
         for judge, part in mine.groupby("judge", sort=True):
             by = part.set_index("variant").to_dict("index")
             found[str(judge)] = (by.get(variant), by.get("dense"))
-        if len(found) > 1:
-            rows += [
-                {"judge": judge, "axis": axis, **_row(cut, dense)}
-                for judge, (cut, dense) in found.items()
-                if cut is not None and dense is not None
-            ]
+        for judge, (cut, dense) in found.items() if len(found) > 1 else ():
+            if cut is not None and dense is not None:
+                row = {"judge": judge, "axis": axis, "dense": dense["value"]}
+                row |= {name: cut[name] for name in ("value", *_DELTA)}
+                rows.append({**row, "seen": phrasing.direction(cut)})
     return pd.DataFrame(rows)
-
-
-def _row(cut: Values, dense: Values) -> Values:
-    levels = {"dense": dense["value"], "value": cut["value"]}
-    return {**levels, **{name: cut[name] for name in _DELTA}, "seen": phrasing.direction(cut)}
 
 
 def judges(run: Run, choice: Choice) -> Panel:

@@ -331,17 +331,18 @@ def transferred(run: Run, choice: Choice) -> Panel:
         one["variant"]: lookup.variant_label(run, one)
         for one in lookup.named(run).to_dict("records")
     }
-    rows["variant"] = [called.get(one, one) for one in rows["variant"]]
+    rows["variant"] = rows["variant"].replace(called)
     told = rows.head(max(1, len(mine))).to_dict("records")
     other = "" if len(mine) else f"Not measured of this cut. Of {told[0]['variant']}: "
     answer = other + transfer_text(*told)
     rows["place"] = rows["source"] + ", " + rows["variant"]
     shown = readable(rows, TRANSFERRED, variant="cut")
-    parts = [
-        rows.rename(columns={f"{name}{end}": f"change{end}" for end in ("", "_low", "_high")})
-        for name in ("home", "away")
-    ]
-    table = pd.concat([part.assign(where=at) for part, at in zip(parts, PLACES, strict=True)])
+    table = pd.concat(
+        rows.rename(
+            columns={f"{name}{end}": f"change{end}" for end in ("", "_low", "_high")}
+        ).assign(where=at)
+        for name, at in zip(("home", "away"), PLACES, strict=True)
+    )
     table = table.drop(columns=["null_low", "null_high"]).reset_index(drop=True)
     said = hovers(table, "place where change", where=str)
     title = "change of bias, % of the uncut model's"

@@ -20,6 +20,7 @@ from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import POOLED, Decoding, Setting, Values
 from engine.data.prompts.load import RESERVE
+from engine.stats.clustered import benjamini_hochberg
 from engine.tracks.language_models.context import PromptContext, Shard
 
 COLUMNS = [
@@ -239,7 +240,9 @@ def score_rows(
     job: ScoreJob, method: ScoreMethod, values: Sequence[float] | np.ndarray, **columns: object
 ) -> pd.DataFrame:
     """A score table from one value per head, in unit order; `columns` fills the rest, or it is NaN
-    or empty."""
+    or empty. q follows from p, over all heads."""
+    if "p" in columns:
+        columns["q"] = benjamini_hochberg(np.asarray(columns["p"]))
     units, heads = np.arange(job.total), job.context.lm.n_heads
     table = pd.DataFrame({"unit": units, "layer": units // heads, "head": units % heads})
     table["score"], table["estimator"] = method.score, method.name

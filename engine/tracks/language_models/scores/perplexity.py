@@ -6,7 +6,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from engine.stats.clustered import benjamini_hochberg
 from engine.stats.resampling import difference_of
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.perplexity import (
@@ -49,7 +48,6 @@ class ExactPerplexity(ScoreMethod):
             self,
             [level - perplexity(table, window) for table in masked],
             **ends,
-            q=benjamini_hochberg(ends.get("p", np.full(job.total, np.nan))),
             n=int(dense["tokens"].sum()),
             note="published window: no interval" if window.published else "",
         )
@@ -83,10 +81,9 @@ class GradientPerplexity(ScoreMethod):
         draws = np.exp(weights @ nll / total)[:, None] * (weights @ slopes) / total[:, None]
         pairs = zip(values, widened(draws, len(windows)).T, strict=True)
         found = [difference_of(value, column, len(windows)) for value, column in pairs]
-        names = ("low", "high", "p")
-        ends = {name: np.array([getattr(one, name) for one in found]) for name in names}
-        q = benjamini_hochberg(ends["p"])
-        return score_rows(job, self, values, **ends, q=q, n=n, note="first order")
+        low, high, p = np.array([(one.low, one.high, one.p) for one in found]).T
+        note = "first order"
+        return score_rows(job, self, values, low=low, high=high, p=p, n=n, note=note)
 
 
 class Magnitude(ScoreMethod):
