@@ -4,14 +4,14 @@ wrong with that."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from engine.audit.command_line import absolute, pairs_of
-from engine.audit.fields import HOW, WHAT, Offer, Values, asked, attempt, axis_faults
+from engine.audit.fields import HOW, WHAT, Offer, Values, asked, attempt, axis_faults, checked
 from engine.audit.request import MORE, Plan, Request
 from engine.classifiers.images.context import TEST, TRAIN, VALIDATION
 from engine.classifiers.layout import (
@@ -30,6 +30,9 @@ from engine.data.images.load import ImageAsk, ImageInfo, ImageSet, load_images, 
 from engine.data.tables import axes_of
 from engine.models import catalog
 from engine.training.recipe import ASKED, Recipe, recipe_settings
+
+if TYPE_CHECKING:
+    from engine.surgery.filters.graph import FilterGraph
 
 KEPT = ("first", "all", "none")
 
@@ -306,6 +309,9 @@ class ImagesRequest(Request):
         return self.data.partition(":")[0] != "digits" if self.mirror is None else self.mirror
 
 
+RequestT = TypeVar("RequestT", bound=ImagesRequest)
+
+
 @dataclass(frozen=True)
 class ImagePlan(Plan):
     """A request whose images are listed and whose model is inspected but not loaded."""
@@ -352,6 +358,40 @@ def looked_up(request: ImagesRequest, faults: list[Fault]) -> tuple[ImageSet | N
     if model is not None and images is not None:
         faults += _fit_faults(request, model, images)
     return images, model
+
+
+def validated(
+    request: RequestT,
+    reach: Callable[[RequestT, Any, FilterGraph], list[Fault]],
+    faults_of: Callable[[RequestT], list[Fault]] = lambda request: [],
+    group_faults: Callable[[RequestT, ImageSet], list[Fault]] = lambda request, images: [],
+) -> tuple[RequestT, ImageSet, Any]:
+    """The request with all that can be checked without loading weights, its images and its model.
+    RequestError carries all faults together.
+
+    reach: of levels that no cut can reach, by a model of the same shape and its graph; faults_of:
+    of the request alone; group_faults: of it with its images.
+    """
+    request, faults = checked(request)
+    request = replace(request, axes=own_axes(request.data, request.axes))
+    faults += faults_of(request)
+    images, model = looked_up(request, faults)
+    if images is not None:
+        faults += group_faults(request, images)
+    if model is not None and not faults:
+        faults += attempt(lambda: _unreached(request, model, reach), faults) or []
+    if faults or images is None:
+        raise RequestError(list(dict.fromkeys(faults)))
+    return request, images, model
+
+
+def _unreached(request: RequestT, model: Any, reach: Callable[..., list[Fault]]) -> list[Fault]:
+    from engine.models.load_image_classifier import fresh_classifier
+    from engine.surgery.filters.graph import filter_graph
+
+    blank = fresh_classifier(model.arch, model.classes, model.size, device="cpu")
+    blank = replace(blank, name=model.name)
+    return reach(request, blank, filter_graph(blank))
 
 
 def is_fresh(request: ImagesRequest) -> bool:

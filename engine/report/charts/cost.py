@@ -291,7 +291,7 @@ def savings(run: Run, variant: Values) -> list[str]:
 
 def costs_of(run: Run, variant: str) -> Values | None:
     """What a variant's costs were, None where they were not measured."""
-    table = lookup.frame(run, "costs") if run.has("costs") else pd.DataFrame({"variant": []})
+    table = lookup.table(run, "costs", "variant")
     rows = where(table, variant=variant)
     return None if rows.empty else rows.iloc[0].to_dict()
 

@@ -42,6 +42,13 @@ def frame(run: Run, name: str) -> pd.DataFrame:
     return _read(run.path, run.additions, name, content) if content else run.table(name)
 
 
+def table(run: Run, name: str, columns: str) -> pd.DataFrame:
+    """A table as `frame` gives it; where the run has none, an empty one with these columns."""
+    if run.has(name):
+        return frame(run, name)
+    return pd.DataFrame(columns=columns.split(), dtype=float)
+
+
 def remembered(*tables: str) -> Callable[[Callable[..., Found]], Callable[..., Found]]:
     """For a function of (run, *names) that reads no other table: what it finds, never None, is kept
     once per content for every session. Tables, lists and rows are given out as copies, other things

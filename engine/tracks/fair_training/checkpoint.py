@@ -135,9 +135,7 @@ def weights_record(run: Run, variant: Values) -> Values:
 
 
 def _layers(run: Run, variant: str) -> list[Values]:
-    if not run.has("layers"):
-        return []
-    table = lookup.frame(run, "layers")
+    table = lookup.table(run, "layers", "variant layer")
     rows = table[table["variant"] == variant].sort_values("layer")
     return [
         {"layer": str(row.group), "weights": int(row.filters), "kept": int(row.kept)}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from engine.audit.command_line import numbers_of
-from engine.audit.fields import HOW, WHAT, Offer, Values, asked, attempt, checked, is_number, part
+from engine.audit.fields import HOW, WHAT, Offer, Values, asked, is_number, part
 from engine.audit.request import spelled, versions_of
 from engine.classifiers.images.context import TEST, TRAIN, VALIDATION
 from engine.classifiers.images.request import (
@@ -18,15 +18,14 @@ from engine.classifiers.images.request import (
     TOO_FEW,
     ImagePlan,
     ImagesRequest,
-    looked_up,
     offered_axes,
-    own_axes,
     recipe_faults,
     recipe_of,
     usual_axes,
+    validated,
 )
 from engine.classifiers.tables import Repeats
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, unknown
 from engine.core.words import axis_name, method_definition, method_name
 from engine.data.images.load import ImageSet
 from engine.tracks.fair_training import words
@@ -53,6 +52,7 @@ from engine.tracks.fair_training.methods import (
 from engine.training.recipe import SCHEDULES, Recipe, recipe_settings
 
 if TYPE_CHECKING:
+    from engine.models.load_image_classifier import Classifier
     from engine.surgery.filters.graph import FilterGraph
 
 
@@ -558,19 +558,12 @@ class FairPlan(ImagePlan):
 
 
 def validate_fair(request: FairRequest) -> FairPlan:
-    """Check everything that can be checked without loading weights. RequestError carries all faults
-    together."""
-    request, faults = checked(request)
-    request = replace(request, axes=own_axes(request.data, request.axes))
-    faults += _alike_faults(request) + _widths_faults(request)
-    images, model = looked_up(request, faults)
-    if images is not None:
-        faults += _group_faults(request, images)
-    if model is not None and not faults:
-        attempt(lambda: _reachable(request, model), faults)
-    if faults or images is None:
-        raise RequestError(list(dict.fromkeys(faults)))
-    return FairPlan(request, images, model)
+    """As of `validated`."""
+    return FairPlan(*validated(request, _unreachable, _named_faults, _group_faults))
+
+
+def _named_faults(request: FairRequest) -> list[Fault]:
+    return _alike_faults(request) + _widths_faults(request)
 
 
 def _alike_faults(request: FairRequest) -> list[Fault]:
@@ -677,19 +670,14 @@ def _used_faults(
     ]
 
 
-def _reachable(request: FairRequest, model: Any) -> None:
-    """RequestError for sparsities that no cut can reach: one filter per group, one weight per
-    layer, stay."""
-    from engine.models.load_image_classifier import fresh_classifier
-    from engine.surgery.filters.graph import filter_graph
+def _unreachable(request: FairRequest, classifier: Classifier, graph: FilterGraph) -> list[Fault]:
+    """Sparsities that no cut can reach: one filter per group, one weight per layer, stay."""
     from engine.tracks.fair_training.masked import (
         kept_of,
         masked_filters_of,
         masked_weights_of,
     )
 
-    classifier = fresh_classifier(model.arch, model.classes, model.size, device="cpu")
-    graph = filter_graph(classifier)
     masked = {
         FILTERS: masked_filters_of(classifier.model, graph),
         WEIGHTS: masked_weights_of(classifier.model),
@@ -715,8 +703,7 @@ def _reachable(request: FairRequest, model: Any) -> None:
                 faults.append(
                     Fault("sparsity", what, f"Ask for {math.floor(1000 * most) / 1000:g} at most.")
                 )
-    if faults:
-        raise RequestError(list(dict.fromkeys(faults)))
+    return faults
 
 
 def _flop_faults(graph: FilterGraph, asked: Mapping[str, Iterable[float]]) -> list[Fault]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from engine.audit.command_line import pairs_of
-from engine.audit.fields import HOW, Offer, Values, asked, attempt, checked, is_number
+from engine.audit.fields import HOW, Offer, Values, asked, is_number
 from engine.audit.request import MORE, spelled, versions_of
 from engine.classifiers.groups import MULTI_CLASS, OVO, OVR
 from engine.classifiers.images.context import ImageSettings, ImageShard
@@ -18,13 +18,12 @@ from engine.classifiers.images.request import (
     TRAINING,
     ImagePlan,
     ImagesRequest,
-    looked_up,
-    own_axes,
     recipe_faults,
     recipe_of,
+    validated,
 )
 from engine.classifiers.tables import Repeats
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, unknown
 from engine.core.types import Setting
 from engine.core.words import method_definition, method_name
 from engine.tracks.image_classifiers.methods import filter_method, filter_methods
@@ -40,6 +39,10 @@ from engine.training.recipe import (
     known_losses,
     recipe_settings,
 )
+
+if TYPE_CHECKING:
+    from engine.models.load_image_classifier import Classifier
+    from engine.surgery.filters.graph import FilterGraph
 
 CODE = 3
 """Version of the audit itself. Raise when a finished run would come out differently for the same
@@ -278,26 +281,14 @@ def arm_of(name: str) -> tuple[str, str]:
 
 
 def validate_images(request: ImageRequest) -> FilterPlan:
-    """Check everything that can be checked without loading weights. RequestError carries all faults
-    together."""
-    request, faults = checked(request)
-    request = replace(request, axes=own_axes(request.data, request.axes))
-    images, model = looked_up(request, faults)
-    if model is not None and not faults:
-        attempt(lambda: _reachable(request, model), faults)
-    if faults or images is None:
-        raise RequestError(list(dict.fromkeys(faults)))
-    return FilterPlan(request, images, model)
+    """As of `validated`."""
+    return FilterPlan(*validated(request, _unreachable))
 
 
-def _reachable(request: ImageRequest, model: Any) -> None:
-    """RequestError for speedups that no cut can reach: one filter per layer stays."""
-    from engine.models.load_image_classifier import fresh_classifier
-    from engine.surgery.filters.graph import filter_graph
-
-    graph = filter_graph(fresh_classifier(model.arch, model.classes, model.size, device="cpu"))
+def _unreachable(request: ImageRequest, model: Classifier, graph: FilterGraph) -> list[Fault]:
+    """Speedups that no cut can reach: one filter per layer stays."""
     most = graph.flops() / graph.least_flops
-    faults = [
+    return [
         Fault(
             "speedup",
             f"{speedup:g}× is out of reach: with one filter per layer {model.name} is {most:.4g}×"
@@ -307,8 +298,6 @@ def _reachable(request: ImageRequest, model: Any) -> None:
         for speedup in request.speedups
         if speedup > most
     ]
-    if faults:
-        raise RequestError(faults)
 
 
 def claims(args: argparse.Namespace) -> bool:

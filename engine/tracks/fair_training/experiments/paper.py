@@ -393,9 +393,7 @@ RIDGE = "height of the ridge of the loss from BiFP to"
 def barriers(run: Run) -> Iterator[Finding]:
     """Fig. 8: how far the loss rises above the straight line between BiFP and each ablation; one
     seed, no interval."""
-    if not run.has("path"):
-        return
-    table = lookup.frame(run, "path")
+    table = lookup.table(run, "path", "other")
     for other, rows in table.groupby("other", sort=False):
         said = f"{RIDGE} {words.method_name(other)}"
         yield Finding(said, ours=barrier(rows), n=len(rows), seeds=1)

@@ -137,7 +137,7 @@ def images_read(run: Run, methods: Sequence[str], at: float | None = None) -> st
 
     Equal numbers of updates are not equal data.
     """
-    table = lookup.frame(run, "reached") if run.has("reached") else pd.DataFrame(columns=["method"])
+    table = lookup.table(run, "reached", "method sparsity")
     table = table[table["method"].isin(methods)]
     if at is not None:
         table = table[at_level(table["sparsity"], at)]

@@ -120,9 +120,7 @@ def differences(run: Run, choice: Choice, base: str, gap: Measure) -> pd.DataFra
 
 def _turned(run: Run, choice: Choice, base: str) -> pd.DataFrame:
     """Rows of arm_differences at the chosen sparsity, as the base minus the other method."""
-    if not run.has("arm_differences"):
-        return pd.DataFrame(columns=[*COLUMNS.split(), "group"])
-    table = lookup.frame(run, "arm_differences")
+    table = lookup.table(run, "arm_differences", f"{COLUMNS} group")
     rows = table[at_level(table["sparsity"], lookup.level_of(run, choice))]
     rows = where(rows, base=base, group="").dropna(subset="value")
     return rows.assign(value=-rows["value"], low=-rows["high"], high=-rows["low"])
@@ -358,9 +356,10 @@ def _with_volumes(table: pd.DataFrame, volumes: pd.DataFrame) -> pd.DataFrame:
 
 def points(run: Run, choice: Choice) -> pd.DataFrame:
     """Rows of the sweep on the measured axis, by method and λ."""
-    if not run.has("tradeoff"):
-        return pd.DataFrame()
-    table, gap = lookup.frame(run, "tradeoff"), _tradeoff_gap(run, choice)
+    table, gap = (
+        lookup.table(run, "tradeoff", f"{TRADEOFF_COLUMNS} axis"),
+        _tradeoff_gap(run, choice),
+    )
     mine = table[
         (table["axis"] == choice.measured) & table["accuracy"].notna() & table[gap].notna()
     ]
@@ -379,9 +378,9 @@ def _tradeoff_gap(run: Run, choice: Choice) -> str:
 
 
 def _volumes(run: Run, choice: Choice) -> pd.DataFrame:
-    if not run.has("hypervolume") or _tradeoff_gap(run, choice) != "gap":
-        return pd.DataFrame()
-    table = lookup.frame(run, "hypervolume")
+    table = lookup.table(run, "hypervolume", "method axis value")
+    if _tradeoff_gap(run, choice) != "gap":
+        return table[:0]
     mine = table[(table["axis"] == choice.measured) & table["value"].notna()]
     return mine.sort_values("value", ascending=False, ignore_index=True, kind="stable")
 

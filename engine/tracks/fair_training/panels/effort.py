@@ -90,12 +90,11 @@ def most_that_shows(run: Run) -> str:
 def reached(run: Run, choice: Choice, family: str) -> pd.DataFrame:
     """Rows of single seeds at the chosen sparsity, and of models without a cut; never those of the
     sweep over λ."""
-    if not run.has("reached"):
-        return pd.DataFrame()
     variants = lookup.frame(run, "variants")
     reported = set(lookup.reported(run)["variant"])
     mine = variants[variants["pooled"].isin(reported) & (variants["seed"] >= 0)]["variant"]
-    table, at = lookup.frame(run, "reached"), lookup.level_of(run, choice)
+    table = lookup.table(run, "reached", f"variant {COLUMNS}")
+    at = lookup.level_of(run, choice)
     table = table[table["variant"].isin(mine)]
     here = at_level(table["sparsity"], at) | table["method"].isin(track_of(run).ways.uncut)
     shown = shown_of(lookup.methods(run), family, choice.method)

@@ -73,9 +73,7 @@ def training(run: Run, choice: Choice) -> Panel:
 
 def curves(run: Run, choice: Choice) -> pd.DataFrame:
     """Rows of all seeds of the chosen variant, by seed and step."""
-    if not run.has("curves"):
-        return pd.DataFrame()
-    seeds, table = trials_of(run, choice), lookup.frame(run, "curves")
+    seeds, table = trials_of(run, choice), lookup.table(run, "curves", "variant step")
     mine = table[table["variant"].isin(seeds["variant"])]
     mine = mine.assign(seed=mine["variant"].map(seeds.set_index("variant")["seed"]))
     return mine.sort_values(["seed", "step"], ignore_index=True)
@@ -294,9 +292,8 @@ SURFACE_COLUMNS = "x y loss accuracy gap"
 
 
 def has_surface(run: Run, choice: Choice) -> bool:
-    return (
-        run.has("surface") and run.has("surface_points") and len(lookup.frame(run, "surface")) > 0
-    )
+    names = ("surface", "surface_points")
+    return not any(lookup.table(run, name, "x").empty for name in names)
 
 
 def surface(run: Run, choice: Choice, show: str = "loss") -> Panel:
@@ -415,7 +412,7 @@ WITHOUT = "loss, batch statistics as they were"
 
 
 def has_path(run: Run, choice: Choice) -> bool:
-    return run.has("path") and len(lookup.frame(run, "path")) > 0
+    return not lookup.table(run, "path", "t").empty
 
 
 def path(run: Run, choice: Choice) -> Panel:

@@ -36,6 +36,7 @@ from engine.core.types import Values
 from engine.data.images.changes import CAT_AND_DOG, COLUMN, WITH, WITHOUT
 from engine.data.images.load import ImageSet, look_images
 from engine.report import phrasing
+from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel, blank
 from engine.report.contents import Drawn, default_choice
 from engine.report.tracks import Some
@@ -499,7 +500,7 @@ def after_pruning(run: Run) -> Iterator[Finding]:
     from their means: wider than need be.
     """
     trials, variants = run.request["trials"], run.table("variants")
-    means = run.table("affected") if run.has("affected") else pd.DataFrame({"variant": []})
+    means = lookup.table(run, "affected", "variant")
     groups = where(run.table("groups"), split="test", metric="auc", axis=f"class+{COLUMN}")
     for arm in variants[variants["chosen"].astype(bool)].itertuples():
         dense = arm.variant == "dense"

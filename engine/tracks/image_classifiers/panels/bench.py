@@ -133,7 +133,7 @@ def ordered(run: Run, choice: Choice) -> str:
 
 def _scored_by(run: Run, choice: Choice) -> str | None:
     """The chosen method where it scored filters, else the first that did."""
-    known = lookup.frame(run, "scores")["method"].unique() if run.has("scores") else []
+    known = lookup.table(run, "scores", "method")["method"].unique()
     return choice.method if choice.method in known else next(iter(known), None)
 
 

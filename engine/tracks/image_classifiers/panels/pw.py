@@ -75,10 +75,8 @@ def pw_difference(run: Run, choice: Choice) -> Panel:
 def differences(run: Run, choice: Choice, base: str, loss: str) -> pd.DataFrame:
     """Rows of arm_differences for a method and a loss on the measured axis: per subgroup, and of
     the gap."""
-    if not run.has("arm_differences"):
-        return pd.DataFrame()
     reading = lookup.reading(run, choice)
-    table = lookup.frame(run, "arm_differences")
+    table = lookup.table(run, "arm_differences", f"{COLUMNS} axis")
     mine = where(table, base=base, loss=loss, axis=choice.measured)
     mine = mine[
         mine["metric"].isin([reading.group.metric, reading.harm.metric]) & mine["value"].notna()

@@ -14,7 +14,6 @@ from engine.report.charts import lookup
 from engine.report.charts.filter_layers import layer_rows, map_height
 from engine.report.charts.heat_map import Scale, bar_above, cells, veil
 from engine.report.charts.kinds import entry, faint, silent
-from engine.report.charts.lookup import DENSE
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.report.schema import readable
 from engine.store.runs import Run, where
@@ -122,9 +121,7 @@ def effect_map(run: Run, choice: Choice, trial: int = 0, group: str = "") -> Pan
 
 def filter_scores(run: Run, choice: Choice, trial: int) -> pd.DataFrame:
     """Rows of the scores table of one trial: layer, group, filter, value, kept."""
-    if not run.has("scores") or choice.method == DENSE:
-        return pd.DataFrame()
-    table = lookup.frame(run, "scores")
+    table = lookup.table(run, "scores", "method seed speedup layer filter kept")
     mine = where(table, method=choice.method, seed=trial)
     mine = mine[at_level(mine["speedup"], lookup.level_of(run, choice))]
     kept = mine["kept"].astype(bool)

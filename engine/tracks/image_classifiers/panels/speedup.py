@@ -400,11 +400,10 @@ def _measured(row: Values) -> str:
 
 
 def _table(run: Run, choice: Choice) -> pd.DataFrame:
-    if not run.has("costs"):
-        return pd.DataFrame()
     track, variants = track_of(run), lookup.reported(run)
     arms = variants[["variant", "method", "speedup"]].rename(columns={"speedup": "target"})
-    table = lookup.frame(run, "costs").merge(arms, on="variant")
+    table = lookup.table(run, "costs", "variant").astype({"variant": str})
+    table = table.merge(arms, on="variant")
     table = table[(table["method"] != "dense") & table["speedup"].notna()]
     shown = track.methods.compared(track.methods.order(set(table["method"])), choice.method)
     return table[table["method"].isin(shown)].sort_values(["method", "target"], ignore_index=True)

@@ -46,7 +46,6 @@ from engine.tracks.text_classifiers.panels.survival import (
     spread,
     task,
     ticket_levels,
-    tickets,
 )
 from engine.tracks.text_classifiers.words import arm_style
 
@@ -354,7 +353,7 @@ def tickets_table(run: Run, choice: Choice) -> Panel:
     ticket."""
     axis = words.axis_name(choice.measured)
     question = f"How many heads can go, and which groups of {axis} lose first?"
-    table = tickets(run)
+    table = lookup.table(run, "tickets", "method")
     if table.empty:
         return nothing("tickets_table", question, ABSENT)
     mine = table[(table["group"] == "") | (table["axis"] == choice.measured)]

@@ -55,7 +55,7 @@ BOTH_SIGNS = ("conductance", "fixed_class")
 """Scores that can be negative: zero is the middle of their colours."""
 ABSENT = "This run kept no importance of heads."
 ONE_SEED = "That takes an importance from at least two seeds."
-IN_TABLE = ["stage", "score", "seed", "axis", "group", "unit", "layer", "head", "value"]
+IN_TABLE = "stage score seed axis group unit layer head value"
 COLUMNS = "stage layer head value low high n n_constant"
 OF_ONE_HEAD = "stage score group value low high rank n n_constant"
 
@@ -72,8 +72,7 @@ def _in_order(run: Run) -> list[str]:
 
 
 def _table(run: Run) -> pd.DataFrame:
-    has = run.has("importance")
-    return lookup.frame(run, "importance") if has else pd.DataFrame(columns=IN_TABLE)
+    return lookup.table(run, "importance", IN_TABLE)
 
 
 def groups(run: Run, choice: Choice) -> list[str]:
@@ -466,9 +465,7 @@ def _or(others: list[str]) -> str:
 
 
 def _differences(run: Run) -> pd.DataFrame:
-    if not run.has("arm_differences"):
-        return pd.DataFrame(columns=HELP_COLUMNS.split() + ["axis"])
-    return lookup.frame(run, "arm_differences")
+    return lookup.table(run, "arm_differences", f"{HELP_COLUMNS} axis")
 
 
 def differences(run: Run, choice: Choice, procedure: str, score: str) -> pd.DataFrame:
@@ -597,9 +594,7 @@ def random_masks(run: Run, choice: Choice, group: str = "") -> Panel:
 def ranks(run: Run, axis: str = "", group: str = "") -> pd.DataFrame:
     """Rows of random_ranks about all texts or one group, by share and percentile; empty in runs
     that have none."""
-    if not run.has("random_ranks"):
-        return pd.DataFrame()
-    table = lookup.frame(run, "random_ranks")
+    table = lookup.table(run, "random_ranks", f"{CHANCE_COLUMNS} axis")
     rows = where(table, axis=axis, group=group)
     return rows.sort_values(["sparsity", "percentile"], ascending=[True, False], ignore_index=True)
 

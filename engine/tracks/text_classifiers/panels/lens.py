@@ -37,9 +37,7 @@ GONE = "This head was cut, or its maps were not kept."
 
 def examples(run: Run) -> pd.DataFrame:
     """Texts with maps: text_id, label, tokens (how many), in the order of the table."""
-    if not run.has("lens"):
-        return pd.DataFrame(columns=["text_id", "label", "n_tokens"])
-    rows = lookup.frame(run, "lens").drop_duplicates("text_id")
+    rows = lookup.table(run, "lens", "text_id label n_tokens").drop_duplicates("text_id")
     return rows[["text_id", "label", "n_tokens"]].reset_index(drop=True)
 
 
@@ -67,7 +65,7 @@ def heads_here(run: Run, text_id: str, stage: str) -> list[tuple[int, int]]:
 
 
 def _rows(run: Run, text_id: str, stage: str) -> pd.DataFrame:
-    table = lookup.frame(run, "lens")
+    table = lookup.table(run, "lens", "text_id stage layer head")
     return where(table, text_id=text_id, stage=stage)
 
 
@@ -98,7 +96,7 @@ def lens_heads(
     """Layer x head of one text: the correlation between attention and attribution. A head can be
     picked; `picked`: (layer, head) of the one that is."""
     question = "In this text, which heads attend to what decides?"
-    rows = _rows(run, text_id, stage) if run.has("lens") else pd.DataFrame()
+    rows = _rows(run, text_id, stage)
     if rows.empty:
         return nothing("lens_heads", question, ABSENT)
     total, heads = run.n_units, int(run.model["n_heads"])
@@ -148,7 +146,7 @@ def lens_maps(
     """Attention and attribution side by side with the tokens; `shown`: the text itself, else only
     its shape."""
     question = "Where does this head look, and how much does it drive the prediction?"
-    if not run.has("lens") or (row := row_of(run, text_id, stage, layer, head)) is None:
+    if (row := row_of(run, text_id, stage, layer, head)) is None:
         return nothing("lens_maps", question, GONE if run.has("lens") else ABSENT)
     labels = token_labels(row["tokens"], shown)
     end = float(np.abs(row["attribution"]).max()) or 1.0
@@ -176,7 +174,7 @@ def lens_scatter(
 ) -> Panel:
     """One point per pair of tokens: attention against attribution, with their correlation."""
     question = "Do large attentions go with large attributions?"
-    if not run.has("lens") or (row := row_of(run, text_id, stage, layer, head)) is None:
+    if (row := row_of(run, text_id, stage, layer, head)) is None:
         return nothing("lens_scatter", question, GONE if run.has("lens") else ABSENT)
     labels = token_labels(row["tokens"], shown)
     x, y, n = row["attention"].ravel(), row["attribution"].ravel(), len(labels)

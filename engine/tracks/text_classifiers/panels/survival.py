@@ -209,11 +209,6 @@ def but_said(reach: Mapping[str, Reach]) -> str:
     return " ".join(parts)
 
 
-def tickets(run: Run) -> pd.DataFrame:
-    """The table `tickets`, empty where the run has none."""
-    return lookup.frame(run, "tickets") if run.has("tickets") else pd.DataFrame()
-
-
 def groups_of_axis(run: Run, axis: str) -> list[str]:
     """Groups of an axis that may be compared, the one that starts worst off first."""
     rows = lookup.groups_of(run, DENSE, "accuracy", axis)
@@ -542,9 +537,7 @@ def iterations(run: Run, choice: Choice) -> Panel:
 
 def steps(run: Run, method: str) -> pd.DataFrame:
     """One row per seed and iteration of an arm; `heads`: the units it cut."""
-    if not run.has("iterations"):
-        return pd.DataFrame(columns=["heads"])
-    rows = lookup.frame(run, "iterations")
+    rows = lookup.table(run, "iterations", "method seed iteration newly")
     rows = rows[rows["method"] == method].sort_values(["seed", "iteration"], ignore_index=True)
     return rows.assign(heads=rows["newly"].map(json.loads))
 
