@@ -83,7 +83,7 @@ def _settings(run: KeptRun) -> dict[str, Any]:
     tokens = three.number_input(
         "New tokens",
         value=min(int(request["max_new_tokens"]), playground.MOST_TOKENS),
-        key="new_tokens",
+        key=state.NEW_TOKENS,
         help=f"At most {playground.MOST_TOKENS}.",
     )
     with four:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from engine.models.load_language_model import LanguageModel, load_language_model
-from engine.models.structure.adapter import decoder_of
+from engine.models.structure.adapter import Decoder
 
 
 @cache
@@ -27,6 +27,6 @@ def gpt2(**shape: Any) -> LanguageModel:
         demo,
         name="GPT-2's shape",
         model=model,
-        adapter=decoder_of(config),
+        adapter=Decoder.of(config),
         weight_hash="random weights, seed 0",
     )
