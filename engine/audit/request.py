@@ -90,8 +90,6 @@ class Plan(ABC):
     """A request that holds up: its data listed, its model inspected but not loaded."""
 
     request: Any
-    model: Any
-    """What was inspected: its name, weights and shape."""
 
     @property
     @abstractmethod

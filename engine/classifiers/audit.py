@@ -73,7 +73,7 @@ class ClassifierAudit(Generic[PlanT, ContextT]):
         return run_session(plan, store, hooks, executor, audited)
 
     def opened(
-        self, plan: PlanT, store: Store, hooks: Hooks, executor: Executor
+        self, plan: Any, store: Store, hooks: Hooks, executor: Executor
     ) -> Session[PlanT, ContextT]:
         """The model loaded, and masks proved to act on it."""
         progress = Progress(hooks.report)
@@ -84,7 +84,7 @@ class ClassifierAudit(Generic[PlanT, ContextT]):
 
     def reopened(
         self,
-        plan: PlanT,
+        plan: Any,
         store: Store,
         hooks: Hooks,
         executor: Executor,
