@@ -185,5 +185,5 @@ def test_a_damaged_state_hides_no_job_and_can_be_gone_on_with(tmp_path):
     assert list_jobs(store)[0].status == "cancelled"
     asked = (folder / jobs.REQUEST).read_text()
     (folder / jobs.REQUEST).write_text(asked.replace('"seeds": 1', '"seeds": 3'))
-    with pytest.raises(StoreError, match="request.json is not what was written"):
+    with pytest.raises(RequestError, match="request.json is not what was written"):
         job_request(store, job_id)
