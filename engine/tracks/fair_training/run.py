@@ -4,7 +4,8 @@ write."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import pandas as pd
@@ -64,42 +65,29 @@ def fair_warnings(
     notes: Sequence[str],
 ) -> list[str]:
     """Sentences, most general first."""
-    images, request = plan.images, plan.request
-    found = [
-        *input_notes(images, model_warnings(plan), plan.is_fresh),
-        *brought_warnings(tables["results"]),
-    ]
-    found += notes
-    found += [
-        *group_warnings(tables["groups"]),
-        *_few_images(plan, context),
-        *_levelled(tables["variants"], tables["results"]),
-    ]
-    found += _degenerate(tables["variants"])
-    if request.seeds < MIN_SEEDS:
-        found.append(
-            f"Seeds: only {request.seeds}. Intervals say little about the luck of a training."
-        )
-    found += [
-        *_target(context, targets, request.fair_gap),
-        *_length(context),
-        *_looks(context),
-        *_weights(tables["variants"]),
-    ]
-    found += [
-        *_effort(context, tables["variants"]),
-        *_masks(request, tables["variants"]),
-        *_surface(tables),
-    ]
-    if request.tune_on == VALIDATION:
-        found.append(
-            f"Models were cut and trained on {len(context.tuned)} validation images, as in the"
-            f" paper; {len(context.looked)} others of them were looked at."
-        )
-    return list(dict.fromkeys([*found, *uncut_warnings(context)]))
+    request, variants = plan.request, tables["variants"]
+    parts = (
+        input_notes(plan.images, model_warnings(plan), plan.is_fresh),
+        brought_warnings(tables["results"]),
+        notes,
+        group_warnings(tables["groups"]),
+        _few_images(plan, context),
+        _levelled(variants, tables["results"]),
+        _degenerate(variants),
+        _few_seeds(request),
+        _target(context, targets, request.fair_gap),
+        _length(context),
+        _looks(context),
+        _weights(variants),
+        _effort(context, variants),
+        _masks(request, variants),
+        _surface(tables, context),
+        uncut_warnings(context),
+    )
+    return list(dict.fromkeys(chain(*parts)))
 
 
-def _few_images(plan: FairPlan, context: FairContext) -> list[str]:
+def _few_images(plan: FairPlan, context: FairContext) -> Iterator[str]:
     """Groups of the fair axis with few training images of a class."""
     table = context.images.table.iloc[context.tuned]
     names = [context.groups[code] if code >= 0 else "" for code in context.codes[context.tuned]]
@@ -110,14 +98,14 @@ def _few_images(plan: FairPlan, context: FairContext) -> list[str]:
             n = int(counts.get((group, place), 0))
             if n < FEW:
                 said.append(f"{n} of {group} are {name}")
-    axis = context.settings.axis
-    return [f"Few images to train on by {axis}: {'; '.join(said)}."] if said else []
+    if said:
+        yield f"Few images to train on by {context.settings.axis}: {'; '.join(said)}."
 
 
-def _levelled(variants: pd.DataFrame, results: pd.DataFrame) -> list[str]:
+def _levelled(variants: pd.DataFrame, results: pd.DataFrame) -> Iterator[str]:
     """Methods whose gap of accuracy got smaller because the best group got worse; all three changes
     are told apart."""
-    chosen, found = list(variants.loc[variants["chosen"], "variant"]), []
+    chosen = list(variants.loc[variants["chosen"], "variant"])
     for axis, rows in results[results["axis"] != ""].groupby("axis", sort=False):
         ends = {metric: part.set_index("variant") for metric, part in rows.groupby("metric")}
         if not {"accuracy_gap", "worst_accuracy", "best_accuracy"} <= set(ends):
@@ -135,89 +123,89 @@ def _levelled(variants: pd.DataFrame, results: pd.DataFrame) -> list[str]:
             in (LEVELLED, ALL_HARMED)
         ]
         if paid:
-            found.append(
+            yield (
                 f"{AXES.get(str(axis), axis)}: the gap of accuracy got smaller because the best"
                 f" group got worse, not because the worst got better: {', '.join(paid)}."
             )
-    return found
 
 
-def _degenerate(variants: pd.DataFrame) -> list[str]:
+def _degenerate(variants: pd.DataFrame) -> Iterator[str]:
     seeds = variants[variants["seed"] >= 0]
-    n = int(seeds["degenerate"].sum())
-    if not n:
-        return []
-    return [
-        f"{n} of {len(seeds)} trained models predict one class only: their small gap means nothing."
-    ]
+    if n := int(seeds["degenerate"].sum()):
+        yield (
+            f"{n} of {len(seeds)} trained models predict one class only: their small gap means"
+            " nothing."
+        )
 
 
-def _target(context: FairContext, targets: Mapping[str, float], stated: float | None) -> list[str]:
+def _few_seeds(request: FairRequest) -> Iterator[str]:
+    if request.seeds < MIN_SEEDS:
+        yield f"Seeds: only {request.seeds}. Intervals say little about the luck of a training."
+
+
+def _target(
+    context: FairContext, targets: Mapping[str, float], stated: float | None
+) -> Iterator[str]:
     """Whether there is a gap to be reached, which one, and whether it can be told from none on the
     images looked at."""
     if math.isnan(targets["gap"]) and context.look.compared.sum() > 1:
         own, high = context.look.of(context.look.dense)["gap"], context.look.null_band().high
-        return [
+        yield (
             f"The starting model's validation gap ({own:.3f}) lies inside its own null band (up "
             f"to {high:.3f}) on {len(context.looked)} images. There is no gap to mend, so no "
             "target was tried."
-        ]
-    if math.isnan(targets["gap"]):
-        return [
+        )
+    elif math.isnan(targets["gap"]):
+        yield (
             f"Fewer than two groups have {MIN_IMAGES} images and {MIN_PER_CLASS} of each class "
             f"among the {len(context.looked)} validation images used. No gap can be compared "
             "there, so the time to a stated gap is unknown."
-        ]
-    if context.settings.notion == DEGRADATION:  # its noise is not that of the dense model's gap
-        said = (
-            "The validation gap to be reached compares what groups lost against the dense model. "
-            "None was stated, so "
         )
-        said += f"half of the dense model's gap of accuracy ({targets['gap']:.3f}) is taken."
-        return [said] if stated is None else []
-    noise = Z * context.look.gap_error()
-    if targets["gap"] > noise:
-        return []
-    return [
-        f"The validation gap to be reached ({targets['gap']:.3f}) is within the noise of "
-        f"{len(context.looked)} images (±{noise:.3f}), so the time to reach it is partly luck."
-    ]
+    elif context.settings.notion == DEGRADATION:  # its noise is not that of the dense model's gap
+        if stated is None:
+            yield (
+                "The validation gap to be reached compares what groups lost against the dense "
+                "model. None was stated, so half of the dense model's gap of accuracy "
+                f"({targets['gap']:.3f}) is taken."
+            )
+    elif targets["gap"] <= (noise := Z * context.look.gap_error()):
+        yield (
+            f"The validation gap to be reached ({targets['gap']:.3f}) is within the noise of "
+            f"{len(context.looked)} images (±{noise:.3f}), so the time to reach it is partly luck."
+        )
 
 
-def _looks(context: FairContext) -> list[str]:
+def _length(context: FairContext) -> Iterator[str]:
+    settings = context.settings
+    passes = settings.iterations * settings.recipe.batch / max(len(context.tuned), 1)
+    if passes < FEW_PASSES:
+        yield (
+            f"{settings.iterations} iterations of {settings.recipe.batch} images are {passes:.3g} "
+            "passes over the images, a short training. Methods that need a longer one may look "
+            "worse than they are."
+        )
+
+
+def _looks(context: FairContext) -> Iterator[str]:
     """Whether the paper's saving could show at all."""
     settings = context.settings
     most = max(0.0, 1.0 - settings.check_every / settings.iterations)
-    if most >= CLAIMED:
-        return []
-    finest = max(1, math.floor((1.0 - CLAIMED) * settings.iterations))
-    return [
-        f"Looked at every {settings.check_every} of {settings.iterations} updates, so a saving of "
-        f"more than {most:.0%} cannot show. For the {CLAIMED:.0%} that the paper claims, look "
-        f"every {finest} updates, or train longer."
-    ]
+    if most < CLAIMED:
+        finest = max(1, math.floor((1.0 - CLAIMED) * settings.iterations))
+        yield (
+            f"Looked at every {settings.check_every} of {settings.iterations} updates, so a saving"
+            f" of more than {most:.0%} cannot show. For the {CLAIMED:.0%} that the paper claims,"
+            f" look every {finest} updates, or train longer."
+        )
 
 
-def _length(context: FairContext) -> list[str]:
-    settings = context.settings
-    passes = settings.iterations * settings.recipe.batch / max(len(context.tuned), 1)
-    if passes >= FEW_PASSES:
-        return []
-    return [
-        f"{settings.iterations} iterations of {settings.recipe.batch} images are {passes:.3g} "
-        "passes over the images, a short training. Methods that need a longer one may look worse "
-        "than they are."
-    ]
-
-
-def _weights(variants: pd.DataFrame) -> list[str]:
+def _weights(variants: pd.DataFrame) -> Iterator[str]:
     named = variants.loc[variants["units"] == WEIGHTS, "method"].unique()
-    if not len(named):
-        return []
-    return [
-        f"Single weights are set to zero by {', '.join(named)}: the model keeps its shape, and"
-        " nothing gets faster."
-    ]
+    if len(named):
+        yield (
+            f"Single weights are set to zero by {', '.join(named)}: the model keeps its shape, and"
+            " nothing gets faster."
+        )
 
 
 def _bifp_settings(
@@ -234,20 +222,19 @@ def _bifp_settings(
     return found
 
 
-def _effort(context: FairContext, variants: pd.DataFrame) -> list[str]:
+def _effort(context: FairContext, variants: pd.DataFrame) -> Iterator[str]:
     """What makes BiFP look cheaper or better tuned than what it is compared with."""
     own = _bifp_settings(context.settings.methods, variants["method"])
-    if not own:
-        return []
-    times = max(1.0 + (1.0 - mine["settle"]) / mine["inner"] for mine in own.values())
-    return [
-        "BiFP reads another batch for every update of its mask. So at equal weight updates it "
-        f"sees up to {times:.3g} times the images. The usual learning rate of its mask was chosen "
-        "on avatars; no setting of the other methods was searched."
-    ]
+    if own:
+        times = max(1.0 + (1.0 - mine["settle"]) / mine["inner"] for mine in own.values())
+        yield (
+            "BiFP reads another batch for every update of its mask. So at equal weight updates it "
+            f"sees up to {times:.3g} times the images. The usual learning rate of its mask was"
+            " chosen on avatars; no setting of the other methods was searched."
+        )
 
 
-def _masks(request: FairRequest, variants: pd.DataFrame) -> list[str]:
+def _masks(request: FairRequest, variants: pd.DataFrame) -> Iterator[str]:
     """BiFP whose settings leave the mask as it was at first."""
     names = [*variants["method"], *(CORNERS if request.surface else ())]
     still = [
@@ -255,18 +242,22 @@ def _masks(request: FairRequest, variants: pd.DataFrame) -> list[str]:
         for name, mine in _bifp_settings(request.method_settings, names).items()
         if mine["mask_rate"] == 0 or mine["inner"] > (1.0 - mine["settle"]) * request.iterations
     ]
-    if not still:
-        return []
-    return [f"The mask of {', '.join(still)} is never updated with these settings."]
+    if still:
+        yield f"The mask of {', '.join(still)} is never updated with these settings."
 
 
-def _surface(tables: Mapping[str, pd.DataFrame]) -> list[str]:
+def _surface(tables: Mapping[str, pd.DataFrame], context: FairContext) -> Iterator[str]:
+    """A surface that could not be drawn, and images that were trained on in place of others."""
     if "surface" in tables and tables["surface"].empty:
-        return [
+        yield (
             "BiFP and its two ablations lie on one line, so there is no plane through them to"
             " look at."
-        ]
-    return []
+        )
+    if context.settings.tune_on == VALIDATION:
+        yield (
+            f"Models were cut and trained on {len(context.tuned)} validation images, as in the"
+            f" paper; {len(context.looked)} others of them were looked at."
+        )
 
 
 FairAudit = Session[FairPlan, FairContext]

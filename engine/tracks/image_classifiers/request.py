@@ -27,6 +27,7 @@ from engine.core.errors import Fault, unknown
 from engine.core.types import Setting
 from engine.core.words import method_definition, method_name
 from engine.tracks.image_classifiers.methods import filter_method, filter_methods
+from engine.tracks.image_classifiers.words import arm_of
 from engine.training.recipe import (
     ADDED,
     CORRECTIONS,
@@ -272,12 +273,6 @@ class FilterPlan(ImagePlan):
             "pw": {name: spelled(PW, request.pw.get(name, {})) for name in weighted},
             "retrain": recipe_of(request.retrain).to_dict(),
         }
-
-
-def arm_of(name: str) -> tuple[str, str]:
-    """The method and the loss of an arm's name."""
-    method, plus, loss = name.partition("+")
-    return method, loss if plus else "plain"
 
 
 def validate_images(request: ImageRequest) -> FilterPlan:

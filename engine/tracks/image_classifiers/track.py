@@ -54,8 +54,8 @@ from engine.store.runs import Run
 from engine.store.user_json import read_object
 from engine.tracks.image_classifiers import words as own
 from engine.tracks.image_classifiers.panels import bench, pw, scores, speedup
-from engine.tracks.image_classifiers.panels.speedup import PLAIN, PW, arm_of, arm_style
-from engine.tracks.image_classifiers.words import in_units, units_of
+from engine.tracks.image_classifiers.panels.speedup import PLAIN, PW, arm_style
+from engine.tracks.image_classifiers.words import arm_of, in_units, units_of
 
 STARS = "Stars mark speedups where a trial predicts one class only."
 _TRAINING = "Other training: the cost of a cut depends on how the model was retrained."

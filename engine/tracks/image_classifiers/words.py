@@ -83,10 +83,16 @@ PAGES = {
 }
 
 
+def arm_of(method: str) -> tuple[str, str]:
+    """(base method, loss) of an arm's name: "autobot+pw" is ("autobot", "pw")."""
+    base, _, loss = method.partition("+")
+    return base, loss or "plain"
+
+
 def arm_name(method: str) -> str:
     """A method with its loss in words, "AutoBot + PW"; "" where it has none."""
-    base, plus, loss = method.partition("+")
-    if not plus or base not in METHODS:
+    base, loss = arm_of(method)
+    if "+" not in method or base not in METHODS:
         return ""
     return f"{METHODS[base].name} + {loss_name(loss)}"
 

@@ -14,6 +14,7 @@ import torch
 from torch.optim.swa_utils import update_bn
 
 from engine.core.errors import MaskError, RequestError
+from engine.tracks.fair_training import run as warned
 from engine.tracks.fair_training.context import FairShard, Look
 from engine.tracks.fair_training.masked import masked_weights_of
 from engine.tracks.fair_training.measurements.trained import (
@@ -27,18 +28,20 @@ from engine.tracks.fair_training.measurements.trained import (
 )
 from engine.tracks.fair_training.methods import NONE, WEIGHTS, fair_method
 from engine.tracks.fair_training.run import (
-    _degenerate,
-    _effort,
-    _levelled,
-    _looks,
-    _masks,
-    _target,
     refuse_target,
     targets_of,
 )
 from engine.tracks.fair_training.tables import cut_said, first_reached, met_at, weight_layers
 from tests.classifiers.worlds import lively
 from tests.tracks.fair_training.worlds import fair_context, fair_request
+
+
+def listed(name):
+    return lambda *given: list(getattr(warned, name)(*given))
+
+
+_degenerate, _effort, _levelled = map(listed, ("_degenerate", "_effort", "_levelled"))
+_looks, _masks, _target = map(listed, ("_looks", "_masks", "_target"))
 
 
 @pytest.fixture(scope="module")

@@ -29,13 +29,12 @@ from engine.tracks.image_classifiers.panels.speedup import (
     PW,
     arm_groups,
     arm_name,
-    arm_of,
     bases,
     drawn_groups,
     loss_said,
     pooled,
 )
-from engine.tracks.image_classifiers.words import units_of
+from engine.tracks.image_classifiers.words import arm_of, units_of
 
 QUESTION = "Does the PW loss help the subgroup that pays most?"
 COLUMNS = "base loss speedup metric group value low high p q n n_trials"

@@ -29,12 +29,6 @@ from engine.tracks.image_classifiers import words as own
 PLAIN, PW = "plain", "pw"
 
 
-def arm_of(method: str) -> tuple[str, str]:
-    """(base method, loss) of an arm's name: "autobot+pw" is ("autobot", "pw")."""
-    base, _, loss = method.partition("+")
-    return base, loss or PLAIN
-
-
 def bases(run: Run) -> list[str]:
     """Methods of the run without their losses, in the order of the track."""
     found = list(dict.fromkeys(pooled(run)["base"]))
