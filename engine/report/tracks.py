@@ -563,7 +563,8 @@ class Flips:
 
     table: a row per answer. Its columns are group ("" for none), before and after (whether it is
     bad), unit (the item that both answered) and word (names what moves together; `by` is what).
-    Where known there are other (another answer, as bad) and sure (how sure the uncut model was).
+    Where known there are template (what else moves together, across words), other (another answer,
+    as bad) and sure (how sure the uncut model was).
     items: what is counted. bad, good: what those did that flipped. again: how the uncut model gave
     several answers before the cut, "" where it gave one. note: what the answers are.
     """

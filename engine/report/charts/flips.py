@@ -83,9 +83,8 @@ def by_group(found: Flips) -> pd.DataFrame:
         return rows
     code = table["group"].map({group: at for at, (group, _) in enumerate(parts)}).to_numpy()
     moved = _moved(table)
-    means = Clustered(
-        code, np.ones(len(code)), _codes(table["group"] + "\x1f" + table["word"]), None
-    )
+    nested, *crossed = _clusters(table.assign(word=table["group"] + "\x1f" + table["word"]))
+    means = Clustered(code, np.ones(len(code)), nested, next(iter(crossed), None))
     each = np.eye(len(rows))[:, None]
     variance, freedom = means.covariance(moved[:, None]).of(each)
     net = Student(rows["net"].to_numpy(), np.where(freedom > 0, np.sqrt(variance), np.nan), freedom)
@@ -96,19 +95,26 @@ def by_group(found: Flips) -> pd.DataFrame:
 def _row(found: Flips, table: pd.DataFrame) -> Values:
     """Of some of the answers."""
     moved, unit = _moved(table), _codes(table["unit"])
+    ways = [direction(moved, unit, together) for together in _clusters(table)]
     return {
         "n": len(table),
         "bad": int((moved > 0).sum()),
         "good": int((moved < 0).sum()),
         **({"other": int(table["other"].sum())} if "other" in table else {}),
         "net": float(moved.mean()),
-        "p": direction(moved, unit, _codes(table["word"])),
+        "p": max(ways),  # clear only where neither words nor templates alone could give it
         "churn": churn(table["before"].to_numpy(), unit) if found.again else np.nan,
     }
 
 
 def _moved(table: pd.DataFrame) -> np.ndarray:
     return table["after"].to_numpy(dtype=float) - table["before"].to_numpy(dtype=float)
+
+
+def _clusters(table: pd.DataFrame) -> list[np.ndarray]:
+    """What moves together: by words, and by templates where there are several, [answers] each."""
+    several = "template" in table and table["template"].nunique() > 1
+    return [_codes(table[name]) for name in ("word", "template")[: 1 + several]]
 
 
 def _codes(names: pd.Series) -> np.ndarray:

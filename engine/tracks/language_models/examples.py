@@ -70,6 +70,7 @@ def flips(run: Run, choice: Choice) -> Flips | None:
                 "group": found["subgroup"],
                 "unit": found["prompt_id"],
                 "word": word.where(found["descriptor"] != "", found["prompt_id"]),
+                "template": found["template"],
                 **sides,
                 "sure": (found[f"toxicity_{SIDES[0]}"] - TOXIC).abs(),
             }
@@ -77,7 +78,7 @@ def flips(run: Run, choice: Choice) -> Flips | None:
         "texts",
         "became toxic",
         "recovered",
-        "words",
+        "words and templates",
         "drawn again" if found["seed"].nunique() > 1 else "",
         f"Toxic: above {TOXIC:g}. Both models got the same random numbers.",
     )
