@@ -338,12 +338,14 @@ def read_cases(path: Path) -> pd.DataFrame:
     own = np.arange(len(table)).astype(str)
     cluster = np.where(table[CLUSTER] == "", own, table[CLUSTER]) if CLUSTER in table else own
     group, notes = csv.spelled("target_ident")
-    found = {
-        "text": table["test_case"],
-        "label": table["label_gold"],
-        "group": group.replace("", NOBODY),
-    }
-    cases = pd.DataFrame(found).assign(cluster=cluster)
+    cases = pd.DataFrame(
+        {
+            "text": table["test_case"],
+            "label": table["label_gold"],
+            "group": group.replace("", NOBODY),
+            "cluster": cluster,
+        }
+    )
     cases.attrs["notes"] = (*csv.notes, *notes)
     return cases
 
