@@ -206,11 +206,6 @@ class Draws:
     count: int
     seed: str
 
-    @classmethod
-    def of(cls, benchmark: str, items: pd.DataFrame) -> Draws:
-        names, codes = np.unique(items["cluster"].to_numpy(dtype=str), return_inverse=True)
-        return cls(codes, len(names), benchmark)
-
     @cached_property
     def weights(self) -> np.ndarray:
         """How often each cluster is drawn, [N_BOOT, clusters]."""
@@ -316,7 +311,8 @@ def numbers_of(benchmark: ScoredBenchmark, scored: dict[str, Scored], dense: str
     those tests.
     """
     items = scored[dense].items
-    draws, rows = Draws.of(benchmark.name, items), []
+    names, codes = np.unique(items["cluster"].to_numpy(dtype=str), return_inverse=True)
+    draws, rows = Draws(codes, len(names), benchmark.name), []
     for group in ["", *sorted(items["group"].unique())]:
         keep = (items["group"] == group).to_numpy() if group else np.ones(len(items), dtype=bool)
         parts = {variant: one if keep.all() else one.of(keep) for variant, one in scored.items()}

@@ -169,7 +169,8 @@ class PromptContext(MeasurementContext):
         return self._parts.get((axis, split), self.table.iloc[:0])
 
     @cached_property
-    def _rows_digest(self) -> Callable[[str, str], str]:
+    def rows_digest(self) -> Callable[[str, str], str]:
+        """Of an axis and a split: the digest of its prompts' ids."""
         return cache(lambda axis, split: digest_of(self.rows(axis, split)["prompt_id"].tolist()))
 
     def judged(
@@ -179,9 +180,6 @@ class PromptContext(MeasurementContext):
         parts = self.fetch([Shard("verdicts", cut, axis, split, seed) for seed in seeds])
         prompts = self.rows(axis, split)[PROMPT]
         return prompts.merge(pd.concat(parts), on="prompt_id", validate="one_to_many")
-
-    def rows_digest(self, axis: str, split: str) -> str:
-        return self._rows_digest(axis, split)
 
     @cached_property
     def tokens(self) -> dict[str, list[int]]:

@@ -123,7 +123,10 @@ def measure_controls(
     ]
     rows = {}
     for place, (variant, cuts) in enumerate(asked):
-        _expect(audit, asked[place:])
+        # How much is left where some were settled early: of the others, everything.
+        every = stages(audit.drawn or audit.request)
+        left_over = [shards_of(*one, stage) for one in asked[place:] for stage in every]
+        _expect_still(audit, [shard for part in left_over for shard in part])
         rows[variant.id] = _against_chance(audit, variant, cuts)
     if audit.request.gamma == SEARCH and rows:
         _search_too(audit, scores, variants, rows)
@@ -183,18 +186,6 @@ def searched_controls(
         gamma = search_gamma(audit.context, request, part, variants, draws=1).chosen
         found.append({one.sparsity: one for one in part if one.gamma == gamma})
     return found
-
-
-def _expect(audit: Audit, asked: Sequence[tuple[Variant, Sequence[tuple[int, ...]]]]) -> None:
-    """Say how much is left where some were settled early: of the others, everything."""
-    every = stages(audit.drawn or audit.request)
-    shards = [
-        shard
-        for variant, cuts in asked
-        for stage in every
-        for shard in shards_of(variant, cuts, stage)
-    ]
-    _expect_still(audit, shards)
 
 
 def _against_chance(

@@ -149,22 +149,18 @@ def _axis(rows: pd.DataFrame) -> dict[str, Any]:
     level, prompts = MISSED / len(rows), int(rows["n"].max())
     effect = _effect(rows, level, 1.0)
     reached = _effect(rows, level, MOST) <= effect / 2
-    times = (
-        brentq(lambda more: _effect(rows, level, more) - effect / 2, 1.0, MOST, xtol=1e-3)
-        if reached
-        else math.nan
-    )
-    said = {
+    half = None
+    if reached:
+        times = brentq(lambda more: _effect(rows, level, more) - effect / 2, 1.0, MOST, xtol=1e-3)
+        half = math.ceil(prompts * times)
+    return {
         "effect": effect,
         "level": level,
         "power": POWER,
         "of_heads": OF_HEADS,
         "heads": len(rows),
-    }
-    return {
-        **said,
         "prompts": prompts,
-        "half_prompts": math.ceil(prompts * times) if reached else None,
+        "half_prompts": half,
     }
 
 

@@ -132,26 +132,12 @@ def _most_changed(found: pd.DataFrame, off: str) -> Changed:
         return Changed(top, f"With {off}, none of {phrasing.count(len(found), 'text')} changes.")
     told = f"With {off}, {len(ordered):,} of {phrasing.count(len(found), 'text')} change. "
     said = f"{told}The text with the most changed words is shown; it represents no others."
-    groups, seeds = top["subgroup"].map(words.group_name), top["seed"]
-    return Changed(
-        pd.DataFrame(
-            {
-                "label": [
-                    f"{group}, seed {seed}" for group, seed in zip(groups, seeds, strict=True)
-                ],
-                "prompt": top["prompt"],
-                "before": top["text_dense"],
-                "before_note": [
-                    f"toxicity {phrasing.number(value)}" for value in top["toxicity_dense"]
-                ],
-                "after": top["text_pruned"],
-                "after_note": [
-                    f"toxicity {phrasing.number(value)}" for value in top["toxicity_pruned"]
-                ],
-            }
-        ).reset_index(drop=True),
-        said,
-    )
+    table = pd.DataFrame({"label": top["subgroup"].map(words.group_name), "prompt": top["prompt"]})
+    table["label"] += ", seed " + top["seed"].astype(str)
+    for name, side in zip(("before", "after"), SIDES, strict=True):
+        table[name] = top[f"text_{side}"]
+        table[f"{name}_note"] = "toxicity " + top[f"toxicity_{side}"].map(phrasing.number)
+    return Changed(table.reset_index(drop=True), said)
 
 
 def exchanged(before: str, after: str) -> float:

@@ -41,7 +41,6 @@ from engine.core.files import json_able
 from engine.core.types import POOLED, Hooks, Values, digest_of, exact_count
 from engine.core.words import axis_name
 from engine.data.benchmarks.base import FEWEST, WHERE, Benchmark, load_benchmarks
-from engine.models.judge import inspect_judge
 from engine.report.charts import lookup
 from engine.report.hand_sets import check_taken, name_of, told_of
 from engine.resident.warm import Warm
@@ -49,7 +48,7 @@ from engine.stats.clustered import MISSED, smallest_effect
 from engine.store.runs import Run, Store, id_of, where, write_addition
 from engine.store.sealed import Used, noted
 from engine.surgery.named import mask_of_units
-from engine.tracks.language_models import benchmark_tables
+from engine.tracks.language_models import benchmark_tables, judges
 from engine.tracks.language_models.arms import arm_of
 from engine.tracks.language_models.benchmark_tables import (
     measured_benchmarks,
@@ -67,7 +66,6 @@ from engine.tracks.language_models.bias import bias
 from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.controls import control_cuts
 from engine.tracks.language_models.evidence import ELSEWHERE, as_drawn, fieller, per_cent, rank_p
-from engine.tracks.language_models.judges import asked_of, opinion
 from engine.tracks.language_models.opening import Audit, open_audit
 from engine.tracks.language_models.predicted import (
     DELTA,
@@ -133,7 +131,7 @@ def grow(
     RequestError before anything heavy loads.
     """
     if request.judge:
-        return opinion(request, store, hooks, executor)
+        return judges.opinion(request, store, hooks, executor)
     grown = grown_of(request, store)
     measured = measure_benchmarks if request.benchmarks else _measure
 
@@ -145,7 +143,7 @@ def grow(
 
 def check_growth(request: Growth, store: Store) -> None:
     """RequestError with what is wrong with it."""
-    (asked_of if request.judge else grown_of)(request, store)
+    (judges.asked_of if request.judge else grown_of)(request, store)
 
 
 def grown_of(request: Growth, store: Store) -> Grown:
@@ -307,7 +305,7 @@ def _by_judge(after: Run, growth: Growth) -> Iterator[Values]:
         if one.meta["provenance"].get("asked_as") == said
     }
     if not names:  # it was asked before, from another place
-        names = {inspect_judge(growth.judge, label=growth.label).digest}
+        names = {judges.inspect_judge(growth.judge, label=growth.label).digest}
     table = where(after.table("opinions"), metric=f"bias:{after.request['reading']}")
     mine = table[table["judge_hash"].isin(names) & table["axis"].isin(growth.axes)]
     for row in mine.to_dict("records"):

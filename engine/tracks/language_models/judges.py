@@ -176,12 +176,10 @@ def asked_of(request: Growth, store: Store) -> tuple[Run, JudgeInfo]:
 
 def _notes(run: Run, info: JudgeInfo) -> list[str]:
     what = [info.note] if info.label else []
-    if not info.is_foreign_to(run.model["weight_hash"]):
-        return what
-    return [
-        *what,
-        words.foreign_judge(info.name, " and ".join(info.made_for), run.model["name"]),
-    ]
+    if info.is_foreign_to(run.model["weight_hash"]):
+        made_for = " and ".join(info.made_for)
+        what.append(words.foreign_judge(info.name, made_for, run.model["name"]))
+    return what
 
 
 def _tables(
@@ -192,9 +190,7 @@ def _tables(
     score: dict[str, float] = {}
     stored = _Stored(run, asked.settings(), score, named)
     shards = [Shard("floor", (), axis, TEST) for axis in request.axes]
-    every = [
-        (axis, what, seed) for axis in request.axes for what in named for seed in asked.seed_list
-    ]
+    every = product(request.axes, named, asked.seed_list)
     shards += [what.shard("verdicts", axis, TEST, seed) for axis, what, seed in every]
     texts = sorted({text for shard in shards for text in stored.read(shard)["read"]})
     for part in _judged(judge, texts, store.shards, progress, hooks):
@@ -270,12 +266,12 @@ def _judged(
         hooks.check()
         key = digest_of(["opinion", VERSION, judge.info.digest, part])
         table, began = shards.get(key), progress.clock()
+        fresh = table is None
         if table is None:
             table = pd.DataFrame({"toxicity": judge.score(part, hooks)})
             shards.put(key, table)
-            progress.advance("judge", len(part), progress.clock() - began, judge.info.name)
-        else:
-            progress.advance("judge", len(part), 0.0, judge.info.name, fresh=False)
+        seconds = progress.clock() - began if fresh else 0.0
+        progress.advance("judge", len(part), seconds, judge.info.name, fresh)
         yield dict(zip(part, table["toxicity"].tolist(), strict=True))
 
 
@@ -338,12 +334,14 @@ def read_cases(path: Path) -> pd.DataFrame:
     own = np.arange(len(table)).astype(str)
     cluster = np.where(table[CLUSTER] == "", own, table[CLUSTER]) if CLUSTER in table else own
     group, notes = csv.spelled("target_ident")
-    found = {
-        "text": table["test_case"],
-        "label": table["label_gold"],
-        "group": group.replace("", NOBODY),
-    }
-    cases = pd.DataFrame(found).assign(cluster=cluster)
+    cases = pd.DataFrame(
+        {
+            "text": table["test_case"],
+            "label": table["label_gold"],
+            "group": group.replace("", NOBODY),
+            "cluster": cluster,
+        }
+    )
     cases.attrs["notes"] = (*csv.notes, *notes)
     return cases
 

@@ -128,7 +128,10 @@ class InPassing:
                 return
             batch = left_pad([prompts[self.places[at]] for at in mine], lm.device)
             scored = batch.mask[:, :-1] * batch.mask[:, 1:]
-            scored = scored * own_tokens(batch.mask, *map(len, lm.turn))
+            # of a turn, whether the token after each place is the prompt's own
+            before, behind = map(len, lm.turn)
+            place, whole = batch.mask.cumsum(1)[:, 1:], batch.mask.sum(1, keepdim=True)
+            scored = scored * ((place > before) & (place <= whole - behind))
             at, place = scored.nonzero(as_tuple=True)
             text = torch.tensor(mine, device=lm.device)[at]
             where = laid.at[text, place + laid.at.shape[1] - scored.shape[1]]
@@ -165,13 +168,6 @@ def prompt_nll(
             if laid:
                 forward(lm.model, laid.batch, keep=False)
     return passing.table(slice(None))
-
-
-def own_tokens(mask: torch.Tensor, before: int, behind: int) -> torch.Tensor:
-    """Whether the token after each place is the prompt's own, not one of the `before` and `behind`
-    around it: mask [b, t], padded left -> [b, t-1]."""
-    place = mask.cumsum(1)[:, 1:]
-    return (place > before) & (place <= mask.sum(1, keepdim=True) - behind)
 
 
 # How likely a model finds each text of a benchmark: log-likelihoods in nats, of whole texts or

@@ -65,8 +65,10 @@ def open_audit(
     request, progress = plan.request, Progress(hooks.report)
     with timed(progress, "load", plan.model.name):
         context = replace(context_of(plan, warm), keeper=store.shards, hooks=hooks)
-        if request.ablation == "mean":
-            context = with_means(context)
+        if request.ablation == "mean":  # of the validation text, which heads that are off hand over
+            table = context.fetch([Shard("head_means", split=VALIDATION)])[0]
+            lm = centred(context.lm, means_of(table, context.lm.n_layers))
+            context = replace(context, lm=lm)
         context.prove()
     job = ScoreJob(
         context,
@@ -131,9 +133,3 @@ def remote_context(given: tuple[PromptPlan, np.ndarray | None]) -> PromptContext
     plan, means = given
     context = context_of(plan)
     return context if means is None else replace(context, lm=centred(context.lm, means))
-
-
-def with_means(context: PromptContext) -> PromptContext:
-    """`context`, where heads that are off hand over their mean over the validation text."""
-    table = context.fetch([Shard("head_means", split=VALIDATION)])[0]
-    return replace(context, lm=centred(context.lm, means_of(table, context.lm.n_layers)))

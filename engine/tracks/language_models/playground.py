@@ -26,7 +26,7 @@ from engine.report.charts.panel import Choice, Panel, blank
 from engine.report.charts.where_it_looks import SIDES, add_side, name_rows
 from engine.report.contents import default_choice
 from engine.report.palette import series_styles, style_of
-from engine.store.runs import Run
+from engine.store.runs import Run, where
 from engine.surgery.named import heads_of
 from engine.tracks.language_models.arms import arm_of
 from engine.tracks.language_models.request import AuditRequest
@@ -164,7 +164,11 @@ def _rows(
             f"{phrasing.count(steering, 'control character')} in the prompt: shown as a mark, read"
             " as it is."
         )
-    own = _own_row(prompts, prompt, axis)
+    # The row with exactly this text, on the axis first.
+    same = where(prompts, text=prompt)
+    mine = where(same, axis=axis)
+    same = (mine if len(mine) else same).sort_values("prompt_id")
+    own = next(iter(same.to_dict("records")), None)
     axes = list(dict.fromkeys([own["axis"]] if own else [axis or request.axes[0], *request.axes]))
     table = group_words(prompts, axes)
     found = named_in(prompt, table, own["descriptor"] if own else "")
@@ -179,14 +183,6 @@ def _rows(
     if len(rows) > MOST_SIBLINGS + 1:
         notes.append(f"{len(rows) - 1} siblings: the first {MOST_SIBLINGS} are written on.")
     return rows[: MOST_SIBLINGS + 1], str(own["prompt_id"]) if own else "", notes
-
-
-def _own_row(prompts: pd.DataFrame, prompt: str, axis: str | None) -> Values | None:
-    """The row of the prompts table with exactly this text, on the axis first."""
-    same = prompts[prompts["text"] == prompt]
-    mine = same[same["axis"] == axis]
-    rows = (mine if len(mine) else same).sort_values("prompt_id")
-    return None if rows.empty else rows.iloc[0].to_dict()
 
 
 # The siblings of a prompt: the same words about each other subgroup of the axis.

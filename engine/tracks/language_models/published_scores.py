@@ -109,7 +109,9 @@ def load_published(paths: Sequence[str | Path]) -> tuple[PublishedScores, ...]:
     if faults:
         raise RequestError(faults)
     table = pd.concat(parts, ignore_index=True)
-    if twice := _in_both(table):
+    # models of which means would be mixed with the seeds behind them
+    kinds = (table["seed"] == POOLED).groupby(table["model"]).nunique()
+    if twice := sorted(map(str, kinds.index[kinds > 1])):
         what = f"{', '.join(twice)}: in a CSV file seed by seed, and in {FILE} as a mean."
         raise refusal("scores", what, "Name one of the two files.")
     repeated = table.duplicated(["model", "head", "axis", "seed"])
@@ -121,12 +123,6 @@ def load_published(paths: Sequence[str | Path]) -> tuple[PublishedScores, ...]:
         )
         raise refusal(f"scores of {row['model']}", what, "Give every head, axis and seed once.")
     return tuple(_one_model(str(name), rows) for name, rows in table.groupby("model", sort=False))
-
-
-def _in_both(table: pd.DataFrame) -> list[str]:
-    """Models of which means would be mixed with the seeds behind them."""
-    kinds = (table["seed"] == POOLED).groupby(table["model"]).nunique()
-    return sorted(str(model) for model in kinds[kinds > 1].index)
 
 
 def _read(path: Path) -> pd.DataFrame:
@@ -151,7 +147,8 @@ def _of_csv(name: str, text: str) -> pd.DataFrame:
     raw = raw[~raw["Head id"].isin(["", "None", "nan"])]
     if not len(raw):
         raise refusal(name, "No row names a head.", "Use a file of single-head removals.")
-    table = pd.DataFrame({"model": raw["Model"].map(_model_name), "axis": raw["Group"]})
+    plain = {known.replace("/", "_"): known for known in SHAPES}  # "_" for "/" in some names
+    table = pd.DataFrame({"model": raw["Model"].replace(plain), "axis": raw["Group"]})
     names = {"head": "Head id", "seed": "Seed", "bias_after": "Bias", "ppl_after": "PPL"}
     for column, theirs in names.items():
         table[column] = pd.to_numeric(raw[theirs], errors="coerce")
@@ -181,11 +178,6 @@ def _number_faults(name: str, table: pd.DataFrame) -> list[Fault]:
             what = f"Head {largest:.0f} of {model}, which has {known}."
             faults.append(Fault(where, what, fix))
     return faults
-
-
-def _model_name(name: str) -> str:
-    """Published files write some names with "_" for "/"."""
-    return next((known for known in SHAPES if known.replace("/", "_") == name), name)
 
 
 def _one_model(model: str, rows: pd.DataFrame) -> PublishedScores:

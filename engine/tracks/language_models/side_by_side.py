@@ -273,19 +273,16 @@ def _likely(
         for token in np.argsort(-chances, kind="stable")[:SHOWN]
     }
     top |= {token for tokens in drawn for token in tokens}
-    rows = []
-    for token in sorted(top, key=lambda token: (-dense[token], token)):
-        by = [side for side, one in zip(("dense", "pruned"), drawn, strict=False) if token in one]
-        name = ENDS if token in lm.ends else lm.tokenizer.decode([token])
-        rows.append(
-            {
-                "token": name,
-                "dense": float(dense[token]),
-                "pruned": float(pruned[token]),
-                "drawn_by": by,
-            }
-        )
-    return rows
+    sides = list(zip(("dense", "pruned"), drawn, strict=False))
+    return [
+        {
+            "token": ENDS if token in lm.ends else lm.tokenizer.decode([token]),
+            "dense": float(dense[token]),
+            "pruned": float(pruned[token]),
+            "drawn_by": [side for side, one in sides if token in one],
+        }
+        for token in sorted(top, key=lambda token: (-dense[token], token))
+    ]
 
 
 def pieces(lm: LanguageModel, tokens: Sequence[int]) -> list[str]:

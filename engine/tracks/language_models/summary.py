@@ -221,10 +221,10 @@ def beside(run: Run, choice: Choice, variant: Values) -> list[tuple[str, str]]:
     rows = lookup.groups_of(run, variant["variant"], "perplexity", choice.measured)
     rows = rows[(rows["verdict"] == "") & rows["delta"].notna()]
     worse = [words.quoted(row["group"]) for row in phrasing.clear(rows.to_dict("records"), "rose")]
-    short = f"{phrasing.counted(len(worse))} group{'s' * (len(worse) > 1)}"
-    full = phrasing.names(worse)
-    found = [(f"perplexity of texts about {short}", f"perplexity of texts about {full}")]
-    found = found[: len(worse)]
+    found, start = [], "perplexity of texts about"
+    if worse:
+        short = f"{phrasing.counted(len(worse))} group{'s' * (len(worse) > 1)}"
+        found.append((f"{start} {short}", f"{start} {phrasing.names(worse)}"))
     tests = [
         row
         for name in measured_on(run)

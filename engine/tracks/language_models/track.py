@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 
@@ -330,14 +329,6 @@ def answers(run: Run, choice: Choice, trial: int | None) -> Flips | None:
     return examples.flips(run, choice)
 
 
-def caveat(run: Run, choice: Choice, row: Values | None) -> str:
-    return lookup.caveat(run, row, more=own.JUDGE)
-
-
-def notes(run: Run) -> list[str]:
-    return [*run.meta["warnings"], *run.meta["prompts"]["notes"]]
-
-
 def limits(run: Run, short: bool = False) -> list[str]:
     from engine.report.report import plain
 
@@ -347,10 +338,6 @@ def limits(run: Run, short: bool = False) -> list[str]:
     texts = [own.JUDGE, own.MADE_ON, floor, own.INTERVALS, *LIMITS]
     texts += [own.COMPRESSED, own.ZEROS] if cuts.divergence in weighed(run) else []
     return [*texts, *([f"Judge: {note}"] if note else [])]
-
-
-def settings(run: Run) -> list[tuple[str, Any]]:
-    return [("chosen γ", run.meta.get("gamma"))]
 
 
 NO_VERDICT = {
@@ -394,10 +381,10 @@ SCREEN: Track = Track(
         how_measured,
         own.INTERVALS,
         NO_VERDICT,
-        caveat,
-        notes,
+        lambda run, choice, row: lookup.caveat(run, row, more=own.JUDGE),
+        lambda run: [*run.meta["warnings"], *run.meta["prompts"]["notes"]],
         limits,
-        settings,
+        lambda run: [("chosen γ", run.meta.get("gamma"))],
     ),
     screens=Screens(
         ("heads", "bench", "reliability", "examples", "playground"),

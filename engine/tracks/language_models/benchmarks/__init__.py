@@ -52,15 +52,6 @@ class Scored:
         """Mean log-likelihood of a token, [items]."""
         return self.logp[role] / np.maximum(self.tokens[role], 1)
 
-    def swapped(self, one: str, other: str) -> Scored:
-        """The same with two roles exchanged."""
-        names = {one: other, other: one}
-        logp, tokens = (
-            {role: part[names.get(role, role)] for role in part}
-            for part in (self.logp, self.tokens)
-        )
-        return Scored(self.items, logp, tokens)
-
     def of(self, keep: np.ndarray) -> Scored:
         """Some of the items; keep [items] bool."""
         logp, tokens = (
@@ -147,7 +138,12 @@ class ScoredBenchmark:
     def exchanged(self, scored: Scored) -> Scored:
         """As if the model preferred the second role wherever it prefers the first."""
         one, other, *_ = self.roles
-        return scored.swapped(one, other)
+        names = {one: other, other: one}
+        logp, tokens = (
+            {role: part[names.get(role, role)] for role in part}
+            for part in (scored.logp, scored.tokens)
+        )
+        return Scored(scored.items, logp, tokens)
 
     @property
     def headline(self) -> Metric:

@@ -17,7 +17,6 @@ from engine.core.types import Decoding, Values, stream_keys
 from engine.models.decode import Begun, begin, cue_tokens, draw_on, prompt_tokens, text_of
 from engine.models.load_language_model import LanguageModel
 from engine.models.runtime import is_out_of_memory
-from engine.surgery.heads.mask import masked
 from engine.surgery.heads.prefix import can_draft, redrawn, row_gradients, row_logps
 from engine.tracks.language_models.context import (
     FEW_TEST,
@@ -52,7 +51,7 @@ class Texts(Measurement):
         dense = list(dict.fromkeys(dense_texts(shard) for shard in shards))
         parts = [context.rows(one.axis, one.split).assign(seed=one.seed) for one in dense]
         table = pd.concat(parts, ignore_index=True)
-        cuts = list(dict.fromkeys(shard.cut for shard in shards))
+        masks = {shard.cut: shard for shard in shards}
         ends = np.cumsum([len(part) for part in parts]).tolist()
         spans = {
             one: slice(end - len(part), end)
@@ -69,12 +68,8 @@ class Texts(Measurement):
         for span in prompts.values():
             wanted[span] = True
         passing = InPassing(wanted)
-        found = (
-            [_drawn_by_arm(context, table, shards[0], passing)]
-            if shards[0].arm
-            else _drawn(context, table, dense, cuts, passing)
-        )
-        drawn = dict(zip(cuts, found, strict=True))
+        found = _drawn(context, table, dense, list(masks.values()), passing)
+        drawn = dict(zip(masks, found, strict=True))
         for one in missing:
             ids = table["prompt_id"][prompts[one]].reset_index(drop=True)
             scored = passing.table(prompts[one])
@@ -91,27 +86,29 @@ def _drawn(
     context: PromptContext,
     table: pd.DataFrame,
     dense: Sequence[Shard],
-    cuts: Sequence[tuple[int, ...]],
+    shards: Sequence[Shard],
     passing: InPassing,
 ) -> list[list[list[int]]]:
-    """New tokens of every text under each cut; of single heads from the dense model's, where these
-    are finished."""
+    """New tokens of every text under the mask or by the arm of each shard, under the same noise; of
+    single heads from the dense model's, where these are finished."""
     lm, decoding = context.lm, context.settings.decoding
-    begun, masks = _begun(lm, table, decoding), [context.mask(cut) for cut in cuts]
-    is_kept = all(len(cut) == 1 for cut in cuts) and all(
+    is_kept = all(len(shard.cut) == 1 for shard in shards) and all(
         context.kept(drafts_of(one)) for one in dense
     )
-    if is_kept and can_draft(lm, begun, decoding):
+    if is_kept and can_draft(lm, begun := _begun(lm, table, decoding), decoding):
+        masks = [context.mask(shard.cut) for shard in shards]
         try:
             return redrawn(lm, masks, begun, _drafts(context, dense), decoding, context.telling)
         except (MemoryError, RuntimeError) as error:  # then plainly: that takes less
             if not is_out_of_memory(error):
                 raise
     found = []
-    for at, mask in enumerate(masks):
-        with masked(lm, mask), passing.of(lm, begun.prompts):
-            mine = context.telling.within(at / len(cuts), 1 / len(cuts))
-            found.append(draw_on(lm, begun, decoding, mine, batch=passing.batch)[0])
+    for at, shard in enumerate(shards):
+        with context.applied(shard) as own:
+            begun = _begun(own, table, decoding)
+            with passing.of(own, begun.prompts):
+                mine = context.telling.within(at / len(shards), 1 / len(shards))
+                found.append(draw_on(own, begun, decoding, mine, batch=passing.batch)[0])
     return found
 
 
@@ -125,17 +122,6 @@ def _drafts(context: PromptContext, dense: Sequence[Shard]) -> list[list[int]]:
             .tolist()
         )
     return [list(map(int, ids)) for ids in found]
-
-
-def _drawn_by_arm(
-    context: PromptContext, table: pd.DataFrame, shard: Shard, passing: InPassing
-) -> list[list[int]]:
-    """New tokens of every text by what stands in the dense model's place, under the same noise."""
-    decoding = context.settings.decoding
-    with context.applied(shard) as lm:
-        begun = _begun(lm, table, decoding)
-        with passing.of(lm, begun.prompts):
-            return draw_on(lm, begun, decoding, context.telling, batch=passing.batch)[0]
 
 
 def _begun(lm: LanguageModel, table: pd.DataFrame, decoding: Decoding) -> Begun:

@@ -60,7 +60,11 @@ def bench_map(run: Run, choice: Choice, off: tuple[int, ...], held: tuple[int, .
     )
     shown = table[["layer", "head", "value", "low", "high", "critical", "cut", "held"]]
     shown = shown.rename(columns={"cut": "off", "held": "protected by you"})
-    answer = f"{_off_said(len(off), len(table))} Click a head to switch it."
+    answer = "None is off."
+    if off:
+        share = phrasing.percent(len(off) / len(table))
+        answer = f"{phrasing.count(len(off), 'head')} of {len(table)} off ({share})."
+    answer += " Click a head to switch it."
     if both := int((table["critical"] & table["cut"]).sum()):
         answer += f" {both} of these {'is' if both == 1 else 'are'} needed to predict text."
     if against := int((table["held"] & table["cut"]).sum()):
@@ -69,14 +73,6 @@ def bench_map(run: Run, choice: Choice, off: tuple[int, ...], held: tuple[int, .
             " off by hand."
         )
     return Panel("bench_map", question, answer, picture(run, choice, table), shown, words.COUNTING)
-
-
-def _off_said(off: int, total: int) -> str:
-    return (
-        f"{phrasing.count(off, 'head')} of {total} off ({phrasing.percent(off / total)})."
-        if off
-        else "None is off."
-    )
 
 
 def on_validation(run: Run, choice: Choice, off: tuple[int, ...]) -> Panel | None:

@@ -250,10 +250,6 @@ def _cut_by(run: Run, choice: Choice, method: str, sparsity: float) -> set[int]:
     return set(lookup.cut_units(lookup.variant_of(run, mine)))
 
 
-def _all(axes: int) -> str:
-    return "both" if axes == 2 else f"all {axes}"
-
-
 def _axes_of(unit: int, chosen: dict[str, list[int]]) -> list[str]:
     return [words.axis_name(axis) for axis, units in chosen.items() if unit in units]
 
@@ -261,15 +257,15 @@ def _axes_of(unit: int, chosen: dict[str, list[int]]) -> list[str]:
 def _top_answer(
     counts: pd.Series, names: dict[int, str], total: int, axes: int, share: float
 ) -> str:
-    shared = counts[counts == axes]
+    shared, every = counts[counts == axes], "both" if axes == 2 else f"all {axes}"
     expected = total * (exact_count(share, total) / total) ** axes
     by_chance = f"chance would give {phrasing.number(expected)}"
     if len(shared):
-        top = f"In the top {phrasing.percent(share)} of {_all(axes)} axes ({by_chance})"
+        top = f"In the top {phrasing.percent(share)} of {every} axes ({by_chance})"
         return f"{top}: {_heads(names[unit] for unit in shared.index)}."
     most = int(counts.max())
     listed = _heads(names[unit] for unit in counts.index[counts == most])
-    none = f"No head is in the top {phrasing.percent(share)} of {_all(axes)} axes ({by_chance})"
+    none = f"No head is in the top {phrasing.percent(share)} of {every} axes ({by_chance})"
     return f"{none}; most often: {listed} ({most} of {axes})."
 
 

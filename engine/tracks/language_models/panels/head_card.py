@@ -53,7 +53,9 @@ def head_card(run: Run, choice: Choice, unit: int) -> Panel:
     ranked = effects.dropna(subset="value")
     figure = _dots(ranked, choice) if len(ranked) else None
     table = pd.DataFrame(_facts(run, choice, unit), columns=["about", "found"])
-    return Panel("head_card", question, _answer(run, choice, effects), figure, table, _note(ranked))
+    how = "Bias with the head on minus bias with it off, one head at a time, 95 % intervals. "
+    note = f"{how * bool(len(ranked))}{words.COUNTING}"
+    return Panel("head_card", question, _answer(run, choice, effects), figure, table, note)
 
 
 def by_rank(run: Run, choice: Choice) -> tuple[int, ...]:
@@ -168,15 +170,6 @@ def _hover(row: Values) -> str:
         _estimator(row),
         wrapped(str(row["note"] or "")).strip(),
     )
-
-
-def _note(ranked: pd.DataFrame) -> str:
-    how = (
-        "Bias with the head on minus bias with it off, one head at a time, 95 % intervals. "
-        if len(ranked)
-        else ""
-    )
-    return f"{how}{words.COUNTING}"
 
 
 def _facts(run: Run, choice: Choice, unit: int) -> Iterator[tuple[str, str]]:

@@ -488,22 +488,18 @@ def estimators_said(table: pd.DataFrame, asked: str) -> str:
         if again
         else ""
     )
-    return f"Estimator {asked}: {phrasing.listing(said)}.{back}{_heavy(table)}"
+    # Few texts stand for all others where weights have so heavy a tail.
+    if heavy := int((table["k_hat"] > HEAVY).sum()) if "k_hat" in table else 0:
+        back += (
+            f" {phrasing.count(heavy, 'head')} with heavy-tailed weights (Pareto k̂ above"
+            f" {HEAVY:g}): trust the interval, not the value."
+        )
+    return f"Estimator {asked}: {phrasing.listing(said)}.{back}"
 
 
 def unmeasured(table: pd.DataFrame) -> pd.DataFrame:
     """Heads whose effect on bias is first order: a slope, which can be far from the effect."""
     return table[table["estimator"] == FIRST_ORDER]
-
-
-def _heavy(table: pd.DataFrame) -> str:
-    """Heads whose weights have a tail so heavy that few texts stand for all others."""
-    if "k_hat" not in table or not (heavy := int((table["k_hat"] > HEAVY).sum())):
-        return ""
-    return (
-        f" {phrasing.count(heavy, 'head')} with heavy-tailed weights (Pareto k̂ above {HEAVY:g}):"
-        " trust the interval, not the value."
-    )
 
 
 def drawn_again(table: pd.DataFrame) -> pd.DataFrame:

@@ -107,17 +107,14 @@ def _answer(table: pd.DataFrame) -> str:
     if none:
         names = ", ".join(words.axis_name(str(axis)) for axis in none)
         said.append(f"no judge sees a clear change on {names}")
+    each = table["judge"] + ": " + table["seen"].map(_VERBS)
     apart = [
-        f"{words.axis_name(str(axis))} ({_who(table[table['axis'] == axis])})"
+        f"{words.axis_name(str(axis))} ({', '.join(each[table['axis'] == axis])})"
         for axis in seen.index
         if axis not in (*same, *none)
     ]
     said += [f"not on {', '.join(apart)}"] if apart else []
     return f"{'; '.join(said)}."
-
-
-def _who(rows: pd.DataFrame) -> str:
-    return ", ".join(f"{row.judge}: {_VERBS[row.seen]}" for row in rows.itertuples())
 
 
 def _figure(choice: Choice, table: pd.DataFrame, value: str, row: str, title: str) -> go.Figure:

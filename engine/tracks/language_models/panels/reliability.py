@@ -83,19 +83,22 @@ def run_repeats(run: Run, choice: Choice) -> Panel:
         return nothing("run_repeats", question, FEW)
     whole = table[table["over"] == ALL]
     answer = reliable_said(whole, "axis", "axes")
+    low, high = int(table["seeds"].min()), int(table["seeds"].max())
+    seeds = phrasing.count(high, "seed") if low == high else f"{low} to {high} seeds"
     note = (
-        f"{ICC_SAID} {_seeds_said(table)}, same prompts; 95 % intervals, bootstrap over heads. One "
+        f"{ICC_SAID} {seeds}, same prompts; 95 % intervals, bootstrap over heads. One strong head"
+        " alone can lift it, so heads with small effects are shown apart"
     )
-    note += "strong head alone can lift it, so heads with small effects are shown apart" + _untold(
-        table
-    )
+    told = set(table.loc[table["over"] != ALL, "name"])
+    if untold := [name for name in dict.fromkeys(table["name"]) if name not in told]:
+        note += f", except where noise hides them ({phrasing.listing(map(words.quoted, untold))})"
     return Panel(
         "run_repeats",
         question,
         answer,
         icc_figure(table, choice),
         shown(table),
-        note,
+        f"{note}.",
         more=_needed(whole.loc[whole["ICC"].idxmin()]),
     )
 
@@ -189,22 +192,6 @@ def _overlap_said(found: Repeats, share: float) -> str:
         f"Of the {phrasing.percent(share)} with the largest effect, {found_again} come out again "
         f"in another seed. Chance gives {phrasing.percent(overlap.expected)} (up to "
         f"{phrasing.percent(overlap.high)})" + (": no more than chance." if overlap.chance else ".")
-    )
-
-
-def _seeds_said(table: pd.DataFrame) -> str:
-    low, high = int(table["seeds"].min()), int(table["seeds"].max())
-    return phrasing.count(high, "seed") if low == high else f"{low} to {high} seeds"
-
-
-def _untold(table: pd.DataFrame) -> str:
-    """Names of axes where noise hides which effects are small."""
-    told = set(table.loc[table["over"] != ALL, "name"])
-    untold = [name for name in dict.fromkeys(table["name"]) if name not in told]
-    return (
-        f", except where noise hides them ({phrasing.listing(map(words.quoted, untold))})."
-        if untold
-        else "."
     )
 
 

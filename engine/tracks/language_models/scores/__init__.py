@@ -208,7 +208,7 @@ def score_methods() -> tuple[ScoreMethod, ...]:
     return tuple(members(sys.modules[__name__], ScoreMethod))
 
 
-def estimators(score: str = "z_bias") -> tuple[str, ...]:
+def estimators(score: str) -> tuple[str, ...]:
     """Names of the ways to estimate a score."""
     return tuple(method.name for method in score_methods() if method.score == score)
 
