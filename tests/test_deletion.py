@@ -41,12 +41,12 @@ def without(request, tmp_path_factory) -> tuple[str, Path]:
 
 def delete(track: str, folder: Path) -> None:
     """Take a track out of a copy of the project."""
-    shutil.rmtree(folder / "engine" / "tracks" / track)
-    shutil.rmtree(folder / "tests" / "tracks" / track)
-    for page in own_pages(track):
-        (folder / "pages" / f"{page}.py").unlink()
-    for tab in own_tabs(track):
-        (folder / "pages" / "tabs" / f"{tab}.py").unlink()
+    drawn = [f"{page}.py" for page in own_pages(track)]
+    drawn += [f"tabs/{tab}.py" for tab in own_tabs(track)]
+    for screen in drawn:
+        (folder / "pages" / screen).unlink()
+    for code in ("engine", "tests"):
+        shutil.rmtree(folder / code / "tracks" / track)
     for path in [path for name in ("benchmarks", "docs") for path in (folder / name).rglob("*.py")]:
         if any(name.startswith(f"engine.tracks.{track}") for name in imported(path, ())):
             path.unlink()

@@ -1,4 +1,4 @@
-"""Language models: those with a file of their own and those read by their structure, tiny and
+"""Language models: those that tests prove and others, read by their structure, tiny and
 random."""
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class ModelInfo:
     files: tuple[str, ...]
     weight_hash: str
     how: str = ""
-    """How the model was read, where its family is not known."""
+    """How the model was read, where FAMILIES does not name its family."""
     notes: tuple[str, ...] = ()
     """What the folder holds that is not read, in sentences with a question each."""
     more_ends: tuple[int, ...] = ()
@@ -333,8 +333,10 @@ def turn_of(tokenizer: Any, name: str) -> tuple[list[int], list[int]]:
 
 
 def _kind_faults(plain: dict, model_type: Any, causal: bool) -> list[Fault]:
-    """Why an architecture cannot be used here; a word more where it can be used elsewhere. Families
-    without a file of their own are read by their structure later on."""
+    """Why an architecture cannot be used here; a word more where it can be used elsewhere.
+
+    Families that FAMILIES does not name are read by their structure later on.
+    """
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
     from transformers.models.auto.modeling_auto import (
         MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
@@ -349,7 +351,7 @@ def _kind_faults(plain: dict, model_type: Any, causal: bool) -> list[Fault]:
         what = f"{model_type!r} is not known to this version of transformers."
         what += own if plain.get("auto_map") else ""
         return _refusal(
-            what, f"Known by file: {', '.join(FAMILIES[causal])}; by structure: others."
+            what, f"Proved by tests: {', '.join(FAMILIES[causal])}; others are read by their structure."
         )
     reads = is_encoder(model_type)
     writes = model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not reads
@@ -386,7 +388,7 @@ def _refusal(what: str, fix: str) -> list[Fault]:
 
 
 def is_encoder(model_type: Any) -> bool:
-    """Whether models of this type read whole texts: those with a file here, and those that guess
+    """Whether models of this type read whole texts: those in FAMILIES, and those that guess
     masked words."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
@@ -446,7 +448,7 @@ def positions_hang_on_length(config: Any) -> bool:
     return any(one.get("rope_type", one.get("type")) in ("dynamic", "longrope") for one in each)
 
 
-OWN_FILE = (
+PROVED_BY_TESTS = (
     "Its family is known here. The audit checks again that switched-off heads contribute nothing."
 )
 PROVED = (
@@ -464,7 +466,7 @@ def heads_said(info: Any, adapter_of_loaded: Callable[[], Any]) -> list[str]:
         f" with {info.n_heads} heads each, {size_said(info.n_parameters)}, reading up to"
         f" {info.n_positions:,} tokens."
     )
-    return [what, adapter_of_loaded().how, PROVED] if info.how else [what, OWN_FILE]
+    return [what, adapter_of_loaded().how, PROVED] if info.how else [what, PROVED_BY_TESTS]
 
 
 def size_said(numbers: int) -> str:

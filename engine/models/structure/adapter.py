@@ -88,7 +88,7 @@ class Adapter:
         self.shared = layout.depth > 0
         """Whether a layer is gone through several times in one pass."""
         self.how = "" if is_known else layout.said()
-        """One line for screens: how the model was read, where its family is not known."""
+        """One line for screens: how the model was read, where FAMILIES does not name its family."""
 
     @property
     def attention_implementation(self) -> str:
@@ -289,7 +289,7 @@ class Decoder(Adapter):
         """Logits [n, vocabulary] of hidden states [n, hidden]: the last block's, or (`normed`) the
         final norm's.
 
-        Where the family is not known they come by the model's own code behind its last norm: soft
+        Where FAMILIES does not name the family they come by the model's own code behind its last norm: soft
         caps and scales of logits come with it.
         """
         hidden = hidden if normed else self.final_norm(model)(hidden)

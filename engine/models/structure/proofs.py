@@ -65,7 +65,7 @@ def proved(model: nn.Module, adapter: Any, name: str) -> Any:
         if runtime.is_out_of_memory(error):
             raise
         what = f"eight tokens cannot be put through it as it was read ({said_by(error)})."
-        fix = "Use an architecture that PruneAudit has a file for."
+        fix = "Use another architecture; `inspect` says how one is read."
         raise refusal(name, f"{what} {adapter.how}", fix) from error
 
 
