@@ -230,14 +230,11 @@ def told(run: Run, variant: str, axis: str) -> Told:
     labels = labels[labels["text"].isin(sample.texts["text"])]
     counts = labels.groupby(["labeller", "label"]).size().unstack(fill_value=0)
     counts = counts.reindex(columns=[*SAID, UNSURE, ""], fill_value=0)
-    people = pd.DataFrame(
-        {
-            "labeller": counts.index,
-            "labelled": counts[[*SAID]].sum(axis=1).to_numpy(),
-            "unsure": counts[UNSURE].to_numpy(),
-            "missing": counts[""].to_numpy(),
-        }
-    ).sort_values(["labelled", "labeller"], ascending=[False, True], ignore_index=True)
+    people = pd.DataFrame({"labelled": counts[[*SAID]].sum(axis=1), "unsure": counts[UNSURE]})
+    people = people.assign(missing=counts[""]).reset_index()
+    people = people.sort_values(
+        ["labelled", "labeller"], ascending=[False, True], ignore_index=True
+    )
     each = labels.assign(value=labels["label"].map(SAID)).pivot(
         index="text", columns="labeller", values="value"
     )

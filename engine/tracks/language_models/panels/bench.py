@@ -166,12 +166,7 @@ def additivity(run: Run, choice: Choice) -> Panel:
         why = "This needs a pruned variant of the method, and ranked heads."
         return nothing("additivity", question, why)
     last = table.iloc[-1]
-    inside = int(
-        (
-            (table["predicted change"] >= table["low"])
-            & (table["predicted change"] <= table["high"])
-        ).sum()
-    )
+    inside = int(table["predicted change"].between(table["low"], table["high"]).sum())
     predicted, measured = (
         phrasing.signed(last[f"{kind} change"]) for kind in ("predicted", "measured")
     )

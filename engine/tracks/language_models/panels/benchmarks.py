@@ -266,52 +266,36 @@ def changed(run: Run, choice: Choice, name: str) -> Changed:
         f" otherwise with {label}; {moved['worse'].sum():,} {one.flips[0]} and come first."
         " Of both, those that moved most come first; they represent no others."
     )
-    rows = [_example(one, row) for row in moved.to_dict("records")]
+    texts = texts_of(run, one)
+    texts = texts[texts["item_id"].isin(moved["item_id"])].groupby("item_id")
+    told = {item: part.set_index("role")["text"].to_dict() for item, part in texts}
+    rows = [_example(one, row, told[row["item_id"]]) for row in moved.to_dict("records")]
     return Changed(pd.DataFrame(rows), said)
 
 
 def flips(run: Run, choice: Choice, name: str) -> Flips | None:
     """The items of a benchmark whose answer became the one to be wary of, or no longer is."""
     one, variant = scored_benchmarks()[name], lookup.variant_of(run, choice)["variant"]
-    before, after = stored(run, one, "dense"), stored(run, one, variant)
-    if before is None or after is None:
+    found = _answers(run, one, variant)
+    if found is None:
         return None
-    items, roles = before.items, list(one.roles)
-    sure = [_margin(before, at, role, roles) for at, role in enumerate(one.answers(before))]
-    table = pd.DataFrame(
-        {
-            "group": items["group"],
-            "unit": items["item_id"],
-            "word": items["cluster"],
-            "before": one.harmful(before),
-            "after": one.harmful(after),
-            **({"sure": sure} if one.sure else {}),
-        }
-    )
+    names = {"group": "group", "item_id": "unit", "cluster": "word", "before_bad": "before"}
+    names |= {"after_bad": "after", **({"before_sure": "sure"} if one.sure else {})}
+    table = found[list(names)].rename(columns=names)
     return Flips(table, one.items, *one.flips, "clusters", "", one.rule)
 
 
 def _answers(run: Run, one: ScoredBenchmark, variant: str) -> pd.DataFrame | None:
-    """One row per item: its texts and log-likelihoods by role, the answer before and after, and by
-    how much it moved (nats per token). None where the variant was not measured."""
-    items, roles = texts_of(run, one), list(one.roles)
+    """One row per item: the answer before and after, whether it is `harmful`, how sure it is, and
+    by how much it moved (nats per token). None where the variant was not measured."""
     before, after = stored(run, one, "dense"), stored(run, one, variant)
     if before is None or after is None:
         return None
-    first = items[items["role"] == roles[0]].reset_index(drop=True)
-    found = first[["item_id", "group", "kind", "prefix"]].copy()
-    found["texts"] = (
-        items.groupby("item_id", sort=False)
-        .apply(
-            lambda part: dict(zip(part["role"], part["text"], strict=True)), include_groups=False
-        )
-        .reindex(found["item_id"])
-        .to_list()
-    )
+    found = before.items[["item_id", "group", "cluster", "prefix"]].copy()
     for side, each in (("before", before), ("after", after)):
         found[side], found[f"{side}_bad"] = one.answers(each), one.harmful(each)
         found[f"{side}_sure"] = [
-            _margin(each, at, role, roles) for at, role in enumerate(found[side])
+            _margin(each, at, role, list(one.roles)) for at, role in enumerate(found[side])
         ]
     found["moved"] = found["before_sure"] + found["after_sure"]
     return found
@@ -324,8 +308,9 @@ def _margin(scored: Scored, at: int, role: str, roles: list[str]) -> float:
     return float(abs(scored.per_token(role)[at] - max(others)))
 
 
-def _example(one: ScoredBenchmark, row: Values) -> Values:
-    texts, told = row["texts"], {side: one.roles[row[side]] for side in ("before", "after")}
+def _example(one: ScoredBenchmark, row: Values, texts: Values) -> Values:
+    """texts: of the item, by role."""
+    told = {side: one.roles[row[side]] for side in ("before", "after")}
     by = {
         side: f", by {phrasing.number(row[f'{side}_sure'])} {one.sure}" if one.sure else ""
         for side in told

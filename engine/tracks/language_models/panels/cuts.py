@@ -98,10 +98,8 @@ def chance(run: Run, choice: Choice) -> Chance | None:
         return Chance(pd.DataFrame(columns=["value", "value_q"]), "", own.NO_CONTROLS)
     variant = lookup.variant_of(run, replace(choice, method=CONTROLLED))
     table = lookup.frame(run, TABLE)
-    rows, shown = (
-        table[table["variant"] == variant["variant"]],
-        lookup.bias(run, variant["variant"], choice),
-    )
+    rows = where(table, variant=variant["variant"])
+    shown = lookup.bias(run, variant["variant"], choice)
     if rows.empty or shown is None:
         return None
     level = shown["value"] + rows["bias"] - rows["method_bias"]

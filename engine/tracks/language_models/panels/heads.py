@@ -379,10 +379,9 @@ def _add_critical(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFra
     bias. One shape for all, which grows with the cells."""
     if table.empty:
         return
-    rows = table[["layer", "head"]].to_dict("records")
     corners = [
-        (row["head"] - 0.42, row["layer"] - 0.4, row["head"] + 0.42, row["layer"] + 0.4)
-        for row in rows
+        (head - 0.42, layer - 0.4, head + 0.42, layer + 0.4)
+        for layer, head in table[["layer", "head"]].to_numpy().tolist()
     ]
     path = " ".join(f"M {a},{b} L {c},{b} L {c},{d} L {a},{d} Z" for a, b, c, d in corners)
     _outline(figure, choice, (4, 2), choice.theme.critical, type="path", path=path)
