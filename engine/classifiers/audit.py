@@ -77,7 +77,7 @@ class ClassifierAudit(Generic[PlanT, ContextT]):
     ) -> Session[PlanT, ContextT]:
         """The model loaded, and masks proved to act on it."""
         progress = Progress(hooks.report)
-        with timed(progress, "load", str(plan.model.name)):
+        with timed(progress, "load", _loaded(plan)):
             context = self.context(plan, store, hooks)
             self.prove(context)
         return Session(plan, context, progress, executor)
@@ -100,11 +100,16 @@ class ClassifierAudit(Generic[PlanT, ContextT]):
             context.prove()
             return context
 
-        with timed(progress, "load", str(plan.model.name)):
+        with timed(progress, "load", _loaded(plan)):
             kept = (warm or Warm(0)).get(name, proved, bytes_of)
             kept_here: Any = kept  # a dataclass
             context = replace(kept_here, hooks=hooks, keeper=store.shards, partial=store.partial)
         return Session(plan, context, progress, executor)
+
+
+def _loaded(plan: Any) -> str:
+    """What is loaded, for progress."""
+    return str(plan.model.name)
 
 
 def kept_in(store: Store | None) -> Values:

@@ -38,7 +38,7 @@ from engine.classifiers.tables import (
 from engine.core.types import POOLED, Values, rng
 from engine.data.texts.load import CLASS, TextSet
 from engine.stats.clustered import TAILS, benjamini_hochberg
-from engine.stats.gap_of_means import FIXED, Trials, difference
+from engine.stats.gap_of_means import FIXED, Estimate, Trials, difference
 from engine.store.runs import where, within
 from engine.tracks.text_classifiers.context import TEST, TRAIN, TextContext, TextShard
 from engine.tracks.text_classifiers.metrics import METRICS, Borkan, Matthews, task_metric
@@ -58,7 +58,6 @@ from engine.tracks.text_classifiers.request import TextPlan
 from engine.tracks.text_classifiers.scores.base import (
     DRAWS,
     HeadImportance,
-    Importance,
     aggregate,
     head_importance,
     says_nothing,
@@ -432,9 +431,7 @@ def _together(trials: Sequence[Found]) -> Found:
     return together.groupby(level=0).mean().astype(np.float32), np.max(n_constant, axis=0)
 
 
-def over_trials(
-    method: HeadImportance, trials: Sequence[pd.DataFrame], n_layers: int
-) -> Importance:
+def over_trials(method: HeadImportance, trials: Sequence[pd.DataFrame], n_layers: int) -> Estimate:
     """Mean over trials of each trial's value, with a 95 % interval that holds trials as well as
     texts.
 
@@ -461,8 +458,7 @@ def over_trials(
     shares, size = np.zeros(units, dtype=bool), np.full(units, float(n))
     several = Trials(tuple(range(len(known))), np.stack(values), np.stack(draws), shares, size)
     zero = Trials((FIXED,), np.zeros((1, units)), np.zeros((1, DRAWS, units)), shares, size)
-    found = difference(several, zero)
-    return Importance(found.value, found.low, found.high, n)
+    return difference(several, zero)
 
 
 def _importance_rows(

