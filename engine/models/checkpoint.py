@@ -351,7 +351,8 @@ def _kind_faults(plain: dict, model_type: Any, causal: bool) -> list[Fault]:
         what = f"{model_type!r} is not known to this version of transformers."
         what += own if plain.get("auto_map") else ""
         return _refusal(
-            what, f"Proved by tests: {', '.join(FAMILIES[causal])}; others are read by their structure."
+            what,
+            f"Proved by tests: {', '.join(FAMILIES[causal])}; others are read by their structure.",
         )
     reads = is_encoder(model_type)
     writes = model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not reads

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from engine.core.types import rng
+from engine.tracks.language_models.scores import score_methods
 from engine.tracks.language_models.selection import (
     Ballot,
     GroupEffects,
@@ -20,11 +21,10 @@ from engine.tracks.language_models.selection import (
     selection_methods,
 )
 
-SCORES = {
+SCORES = {one.name: np.arange(10.0) for one in score_methods()} | {
     "z_bias": np.array([0.5, 0.1, 0.9, 0.9, -0.2, 0.0, 0.3, 0.2, 0.9, 0.0]),
     "z_ppl": np.array([-9.0, 0.0, -8.0, 0.1, -0.1, -7.0, 0.0, 0.0, 0.2, 0.3]),
     "diffheads": np.array([0.9, 0.3, 0.8, -0.1, 0.2, 0.7, 0.0, 0.4, 0.0, -0.2]),
-    "magnitude": np.arange(10.0),
     "gradient": np.arange(10.0)[::-1],
 }
 
