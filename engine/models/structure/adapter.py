@@ -289,8 +289,8 @@ class Decoder(Adapter):
         """Logits [n, vocabulary] of hidden states [n, hidden]: the last block's, or (`normed`) the
         final norm's.
 
-        Where FAMILIES does not name the family they come by the model's own code behind its last norm: soft
-        caps and scales of logits come with it.
+        Where FAMILIES does not name the family they come by the model's own code behind its last
+        norm: soft caps and scales of logits come with it.
         """
         hidden = hidden if normed else self.final_norm(model)(hidden)
         if self.is_known:
