@@ -17,7 +17,6 @@ from engine.audit.command_line import absolute
 from engine.audit.fields import (
     HOW,
     WHAT,
-    Field,
     Offer,
     Values,
     asked,
@@ -180,43 +179,37 @@ def _columns(usual: str, *more: str) -> Callable[[Values], Offer]:
     return offer
 
 
-def _procedure(known: Callable[[], Iterable[str]] | None) -> Field:
-    return part(
-        "procedure",
-        "names",
-        ("once", "one-shot-isp"),
-        metavar="NAME[,NAME]",
-        commas=True,
-        known=known,
-        help="once, alg61, one-shot-isp, igspf, igspp, isp, isp-strict",
-        label="Procedures",
-        named=words.procedure_name,
-        about=_definitions,
-    )
-
-
 def _definitions(chosen: Sequence[str]) -> str:
     """What the chosen procedures do."""
     told = [words.PROCEDURES[name] for name in chosen if name in words.PROCEDURES]
     return "  \n".join(f"**{word.name}**: {word.definition}" for word in told)
 
 
-def _score() -> Field:
-    return part(
-        "score",
-        "names",
-        ("conductance",),
-        metavar="NAME[,NAME]",
-        commas=True,
-        label="Scores",
-        help=", ".join(words.IMPORTANCE),
-        starts=("conductance", "random"),
-        known=lambda: sorted(
-            head_importances(), key=[*words.IMPORTANCE, *head_importances()].index
-        ),
-        named=words.importance_name,
-        hint="Random choice is the control: what a cut costs without any knowledge of the heads.",
-    )
+PROCEDURE = part(
+    "procedure",
+    "names",
+    ("once", "one-shot-isp"),
+    metavar="NAME[,NAME]",
+    commas=True,
+    known=lambda: list(procedures()),
+    help="once, alg61, one-shot-isp, igspf, igspp, isp, isp-strict",
+    label="Procedures",
+    named=words.procedure_name,
+    about=_definitions,
+)
+SCORE = part(
+    "score",
+    "names",
+    ("conductance",),
+    metavar="NAME[,NAME]",
+    commas=True,
+    label="Scores",
+    help=", ".join(words.IMPORTANCE),
+    starts=("conductance", "random"),
+    known=lambda: sorted(head_importances(), key=[*words.IMPORTANCE, *head_importances()].index),
+    named=words.importance_name,
+    hint="Random choice is the control: what a cut costs without any knowledge of the heads.",
+)
 
 
 def _arms_of(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -376,7 +369,7 @@ class TextRequest(Request):
         ("once:conductance", "one-shot-isp:conductance", "one-shot-isp:random"),
         kind="product",
         where="procedure",
-        parts=(_procedure(lambda: list(procedures())), _score()),
+        parts=(PROCEDURE, SCORE),
         join=_arms_of,
         check=_arm_faults,
         section=HOW,
