@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks.report import Measure, parser, show
 from engine.core.files import PROJECT
 
-BUDGETS = {"engine": 597_950, "pages": 50_240, "tests": 371_250, "benchmarks": 61_150}
+BUDGETS = {"engine": 584_400, "pages": 49_650, "tests": 362_550, "benchmarks": 58_900}
 """Tokens that a folder may have. Who needs more takes it from another and says why in the commit.
 """
 BARS = {"engine": 400_000, "pages": 42_000, "tests": 290_000, "benchmarks": 35_000}
