@@ -123,7 +123,7 @@ UNNAMED = "LABEL_"
 
 
 @dataclass(frozen=True)
-class SaidOutputs:
+class ConfiguredOutputs:
     """What a config.json says of a classifier's outputs: one reading for image classifiers, text
     classifiers and judges.
 
@@ -192,7 +192,7 @@ def class_order_faults(
     return [Fault("classes", what, fix)]
 
 
-def said_outputs(config: Values, where: str) -> tuple[SaidOutputs, list[Fault]]:
+def said_outputs(config: Values, where: str) -> tuple[ConfiguredOutputs, list[Fault]]:
     """What a config.json says, and what in it contradicts itself: nobody can know which of two
     orders a model was trained in. where: how the file is named to the reader."""
     labels, faults = _labels(config, where)
@@ -202,7 +202,9 @@ def said_outputs(config: Values, where: str) -> tuple[SaidOutputs, list[Fault]]:
         faults.append(Fault(where, what, "Give each output of its last layer one name."))
         said = 0
     problem = config.get("problem_type")
-    return SaidOutputs(labels, len(labels) or said, _activation(config), str(problem or "")), faults
+    return ConfiguredOutputs(
+        labels, len(labels) or said, _activation(config), str(problem or "")
+    ), faults
 
 
 def _labels(config: Values, where: str) -> tuple[tuple[str, ...], list[Fault]]:

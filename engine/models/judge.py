@@ -31,7 +31,7 @@ from engine.models.config_file import (
     SEVERAL,
     SIGMOID,
     SOFTMAX,
-    SaidOutputs,
+    ConfiguredOutputs,
     config_or_nothing,
     hashes_beside,
     quantisation_of,
@@ -200,7 +200,7 @@ def _label_faults(folder: Path, config: Any, labels: Sequence[str], label: str) 
     return [] if label in labels else [unknown("judge label", label, labels)]
 
 
-def _probability_faults(where: str, said: SaidOutputs, outputs: int) -> list[Fault]:
+def _probability_faults(where: str, said: ConfiguredOutputs, outputs: int) -> list[Fault]:
     """Why nothing makes probabilities of the outputs."""
     fix = "Give a classifier whose outputs softmax or sigmoid makes probabilities."
     if said.problem == REGRESSION:

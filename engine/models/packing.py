@@ -91,8 +91,10 @@ def left_pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Batch
 
 
 def padded(texts: Sequence[list[int]], kinds: Sequence[int], model: Any) -> Laid:
-    """A row for each text, token ids; equal ones of a kind share it. kinds: of each text; only
-    texts of a kind share a row."""
+    """A row for each text, token ids; equal ones of a kind share it.
+
+    kinds: of each text, such as the mask under which it is read; only texts of a kind share a row.
+    """
     rows: dict[Any, int] = {}
     row = [
         rows.setdefault((kind, *text), len(rows)) for kind, text in zip(kinds, texts, strict=True)
@@ -105,12 +107,15 @@ def padded(texts: Sequence[list[int]], kinds: Sequence[int], model: Any) -> Laid
 
 
 def packed(texts: Sequence[list[int]], kinds: Sequence[int], model: Any) -> Laid:
-    """What texts begin with in common once, several texts in a row. Kinds fill their rows unevenly:
-    where there are several, no row is wider than the longest text."""
+    """Several texts in a row. Sorted, texts that begin alike are neighbours: each adds only the
+    tokens that the one before it lacks, and the mask shows every token those of its own text.
+
+    Kinds fill their rows unevenly: where there are several, no row is wider than the longest text.
+    """
     longest, last = max(map(len, texts)), -1
     width = longest if len(set(kinds)) > 1 else max(longest, WIDTH)
     rows, first = list[list[tuple[int, int]]](), list[int]()  # tokens and their positions
-    row, paths = [0] * len(texts), [list[int]()] * len(texts)
+    row_of_text, places_of_text = [0] * len(texts), [list[int]()] * len(texts)
     for at in sorted(range(len(texts)), key=lambda at: (kinds[at], texts[at])):
         text, alike = texts[at], last >= 0 and kinds[last] == kinds[at]
         same = len(os.path.commonprefix([texts[last], text])) if alike else 0
@@ -120,29 +125,36 @@ def packed(texts: Sequence[list[int]], kinds: Sequence[int], model: Any) -> Laid
             same = 0
         new = range(len(rows[-1]), len(rows[-1]) + len(text) - same)
         rows[-1] += zip(text[same:], range(same, len(text)), strict=True)
-        row[at], paths[at], last = len(rows) - 1, [*paths[last][:same], *new], at
+        row_of_text[at], places_of_text[at] = len(rows) - 1, [*places_of_text[last][:same], *new]
+        last = at
     size = max(map(len, rows))
-    read, sees = np.zeros((2, len(rows), size), np.int64), np.zeros((len(rows), size, size), bool)
-    sees[:, range(size), range(size)] = True
+    read = np.zeros((2, len(rows), size), np.int64)
+    visible = np.zeros((len(rows), size, size), bool)
+    visible[:, range(size), range(size)] = True
     for at, tokens in enumerate(rows):
         read[:, at, : len(tokens)] = np.reshape(tokens, (-1, 2)).T
-    places, real = np.zeros((2, len(texts), longest), np.int64)
-    for at, path in enumerate(paths):
-        own = slice(longest - len(path), None)
-        places[at, own], real[at, own] = path, 1
-        sees[row[at]][np.ix_(*[np.array(path, np.int64)] * 2)] = np.tri(len(path), dtype=bool)
-    ids, positions, where, at_, real_, seen = (
+    padded_places, is_own = np.zeros((2, len(texts), longest), np.int64)
+    for at, path in enumerate(places_of_text):
+        own, both = slice(longest - len(path), None), [np.array(path, np.int64)] * 2
+        padded_places[at, own], is_own[at, own] = path, 1
+        visible[row_of_text[at]][np.ix_(*both)] = np.tri(len(path), dtype=bool)
+    ids, positions, where, places, real, shown = (
         torch.as_tensor(one, device=model.device)
-        for one in (*read, np.array(row), places, real, sees[:, None])
+        for one in (*read, np.array(row_of_text), padded_places, is_own, visible[:, None])
     )
-    mask = torch.zeros(seen.shape, dtype=model.dtype, device=model.device)
-    mask.masked_fill_(~seen, torch.finfo(model.dtype).min)
-    return Laid(Batch(ids, mask, positions), first, where, at_, real_)
+    mask = torch.zeros(shown.shape, dtype=model.dtype, device=model.device)
+    mask.masked_fill_(~shown, torch.finfo(model.dtype).min)
+    return Laid(Batch(ids, mask, positions), first, where, places, real)
 
 
-def behind(model: Any, texts: Sequence[list[int]], lay: Callable[..., Laid]) -> torch.Tensor:
-    """Logits [1, vocabulary] behind the last of several texts, all but its last token read with the
-    others. lay: `packed` or `padded`."""
+def logits_of_last(
+    model: Any, texts: Sequence[list[int]], lay: Callable[..., Laid]
+) -> torch.Tensor:
+    """Logits [1, vocabulary] after the last of several texts, all but its last token read with the
+    others.
+
+    lay: `packed` or `padded`.
+    """
     laid = lay([text[:-1] for text in texts], [0] * len(texts), model)
     past, last = laid.cache(model), texts[-1]
     past.batch_select_indices(torch.tensor([len(texts) - 1], device=model.device))

@@ -58,7 +58,7 @@ class Step:
 
 def step(run: Run, choice: Choice, name: str) -> Step:
     """One step of the story of a choice; `name` is one of TITLES."""
-    return _TOLD[name](View(run, choice))
+    return _STEPS[name](View(run, choice))
 
 
 def in_short(run: Run, choice: Choice) -> str:
@@ -166,7 +166,7 @@ def _recommendation(view: View) -> Step:
     return Step("recommendation", sentence, _picture(view, found.about), footnote)
 
 
-_TOLD: Mapping[str, Callable[[View], Step]] = {
+_STEPS: Mapping[str, Callable[[View], Step]] = {
     "problem": _problem,
     "cut": _cut,
     "who_pays": _who_pays,

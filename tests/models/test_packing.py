@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from engine.models.load_language_model import load_language_model
-from engine.models.packing import WIDTH, behind, left_pad, packed, padded
+from engine.models.packing import WIDTH, left_pad, logits_of_last, packed, padded
 from engine.models.structure import proofs
 from engine.models.structure.adapter import Decoder
 from tests.tiny import DECODERS, TINY, build, tiny_model
@@ -81,8 +81,8 @@ def test_rows_are_full_before_another_begins():
     texts = [[at % 40, *range(20)] for at in range(13)]
     one = packed(texts, [0] * 13, model)
     assert one.batch.ids.shape == (3, 21 * (WIDTH // 21)) and max(one.row.tolist()) == 2
-    wanted = behind(model, texts, padded)
-    assert torch.allclose(behind(model, texts, packed), wanted, atol=1e-5)
+    wanted = logits_of_last(model, texts, padded)
+    assert torch.allclose(logits_of_last(model, texts, packed), wanted, atol=1e-5)
 
 
 @pytest.mark.parametrize("vocabulary", [48, 49, 50, 53])

@@ -30,7 +30,7 @@ from torch import nn
 from engine.core.errors import RequestError, refusal, said_by
 from engine.core.types import HeadMask
 from engine.models import runtime
-from engine.models.packing import Laid, behind, packed, padded
+from engine.models.packing import Laid, logits_of_last, packed, padded
 from engine.models.structure.adapter import Decoder
 from engine.models.structure.cutting import by_gate
 from engine.models.structure.read import Read
@@ -243,7 +243,7 @@ class _Proof:
             self.refuse("its logits do not follow from what lies below its head.")
         try:
             ids = self.ids[:, min(2, self.ids.shape[1] - 2) :]
-            made = behind(self.model, [self.ids[0].tolist(), ids[0].tolist()], padded)
+            made = logits_of_last(self.model, [self.ids[0].tolist(), ids[0].tolist()], padded)
         except _FAILS as error:
             if runtime.is_out_of_memory(error):
                 raise
@@ -265,7 +265,7 @@ class _Proof:
         texts = [ids, [*ids[: len(ids) // 2], *ids[::-1]][: max(2, len(ids) - 1)]]
         try:
             alone, shared, wrong = (
-                torch.cat([behind(self.model, both, lay) for both in (texts, texts[::-1])])
+                torch.cat([logits_of_last(self.model, both, lay) for both in (texts, texts[::-1])])
                 for lay in (padded, packed, self.along)
             )
         except _FAILS:

@@ -64,9 +64,11 @@ def margins(logits: Tensor, labels: Tensor) -> Tensor:
 
 @dataclass(eq=False)
 class Surrogate:
-    """labels, groups: of every training image, int64 [n]; group -1 belongs to none. before: what
-    each group had under the original model [groups], or None for plain accuracy. momentum 0: every
-    batch stands for itself.
+    """A gap between groups that can be differentiated; `of` gives a batch's penalty.
+
+    labels, groups: of every training image, int64 [n]; group -1 belongs to none. before: what each
+    group had under the original model [groups], or None for plain accuracy. momentum 0: every batch
+    stands for itself.
     """
 
     labels: Tensor
@@ -103,12 +105,13 @@ class Surrogate:
         drop = torch.where(
             self.running[1] > 1e-6, drop, torch.nan
         )  # a group not met so far has no level
-        worst, least = (int(place) for place in (_nan_argmax(drop), _nan_argmax(-drop)))
-        gap = float(drop[worst] - drop[least])
-        penalty = means[least] - means[worst]
+        worst, best = (int(place) for place in (_nan_argmax(drop), _nan_argmax(-drop)))
+        gap = float(drop[worst] - drop[best])
+        penalty = means[best] - means[worst]
         if self.before is not None:
-            penalty = penalty + self.before[worst] - self.before[least]
+            penalty = penalty + self.before[worst] - self.before[best]
         penalty = penalty - self.tolerance
+        # Times zero: the gradient is zero, and there is one.
         return (penalty if gap > self.tolerance else penalty * 0.0), gap
 
     def _groups(self, rows: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:

@@ -290,12 +290,12 @@ ESTIMATORS = {
 }
 
 
-MISSED = "First order may miss a head that the model needs."
+FIRST_ORDER_MISSES = "First order may miss a head that the model needs."
 FIRST_ORDER = (
-    f"Heads are protected by first-order effects on perplexity. {MISSED} Option"
+    f"Heads are protected by first-order effects on perplexity. {FIRST_ORDER_MISSES} Option"
     " --perplexity-estimator exact measures every head."
 )
-EXACT_OR_NOT = Word(
+BY_SIZE = Word(
     "by the model's size", "Exact; of models as large as SmolLM2 by gradient, to first order."
 )
 
@@ -609,7 +609,7 @@ CHOICES = {
     "span": SPANS,
     "ablation": ABLATIONS,
     "estimator": ESTIMATORS,
-    "perplexity_estimator": ESTIMATORS | {"auto": EXACT_OR_NOT},
+    "perplexity_estimator": ESTIMATORS | {"auto": BY_SIZE},
 }
 """Values of settings by name."""
 

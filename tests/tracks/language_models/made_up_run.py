@@ -26,7 +26,6 @@ from engine.tracks.language_models.tables import Measured
 from engine.tracks.language_models.variants import all_variants, variant_table, with_gamma
 from tests.builders import hash_of, options_of, shared
 from tests.tracks.language_models.made_up_world import (
-    DRAWS,
     GAMMA,
     GROUPS,
     HEADS,
@@ -140,7 +139,7 @@ def _computed(options: tuple[tuple[str, Any], ...]) -> tuple[World, dict[str, pd
     world = draw_world(dict(options))
     request, scores = _request(world), _scores(world)
     variants = with_gamma(all_variants(request, scores, UNITS), GAMMA)
-    tables = Measured(MadeUp(world), request, Progress(lambda _: None), DRAWS).tables(variants)
+    tables = Measured(MadeUp(world), request, Progress(lambda _: None)).tables(variants)
     return world, {
         **tables,
         "generations": pd.concat(tables["generations"].each(), ignore_index=True),

@@ -15,7 +15,6 @@ from tests.builders import hash_of
 LAYERS, HEADS = 4, 8
 UNITS = LAYERS * HEADS
 SPARSITIES = (0.0, 0.05, 0.1, 0.2)
-DRAWS = 200
 GROUPS = {
     "gender_and_sex": {"female": 0.58, "male": 0.22, "nonbinary": 0.42, "transgender": 0.50},
     "religion": {"christian": 0.25, "jewish": 0.37, "muslim": 0.52, "sikh": 0.33},

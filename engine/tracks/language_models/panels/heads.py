@@ -305,7 +305,7 @@ def _note(run: Run, table: pd.DataFrame, score: str) -> str:
         is_exact = meta["perplexity_estimator"] == "exact"
         how = "Exact" if is_exact else "First-order"
         parts.append(f"{how} effect on the perplexity text, one head at a time.")
-        parts += [] if is_exact else [own.MISSED]
+        parts += [] if is_exact else [own.FIRST_ORDER_MISSES]
     if score in ("z_bias", "z_ppl") and meta.get("ablation", "zero") != "zero":
         parts.append(f"A head that is off is set {own.ABLATIONS[meta['ablation']].name}.")
     return " ".join([*parts, own.SCORES[score].definition if score in own.SCORES else ""]).strip()
