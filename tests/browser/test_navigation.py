@@ -86,7 +86,7 @@ def test_a_page_is_one_step_back_and_comes_back_as_it_was(page, address):
 def test_a_variant_of_the_trade_off_opens_in_the_summary(page, address):
     page.goto(f"{address}/trade_off{RUN}&method=Perplexity+only&axis=Religion")
     settled(page, "cost")
-    pick(page, "Variant", "Bias only, 5 % cut (ranking not supported)")
+    pick(page, "Variant", "Bias only, 5 % cut")
     page.get_by_role("button", name="Open in the summary").click()
     page.wait_for_url(lambda url: urlsplit(url).path == "/" and "sparsity=5" in url)
     settled(page, "who pays")

@@ -85,8 +85,8 @@ PAGES = {
 
 def arm_of(method: str) -> tuple[str, str]:
     """(base method, loss) of an arm's name: "autobot+pw" is ("autobot", "pw")."""
-    base, _, loss = method.partition("+")
-    return base, loss or "plain"
+    base, plus, loss = method.partition("+")
+    return base, loss if plus else "plain"
 
 
 def arm_name(method: str) -> str:

@@ -213,7 +213,7 @@ def test_what_is_lacking_of_a_bundle_is_computed_as_it_was_to_the_bit(tmp_path, 
     shards = [Shard("windows", (unit,), split="validation") for unit in range(12)]
     whole = context.fetch(shards)
     for shard in shards[4 : 4 + lost]:
-        del context.keeper.tables[context.key(shard)]
+        del context.keeper[context.key(shard)]
     for one, other in zip(context.fetch(shards), whole, strict=True):
         pd.testing.assert_frame_equal(one, other, check_exact=True)
 

@@ -396,7 +396,7 @@ def _measured(row: Values) -> str:
 def _table(run: Run, choice: Choice) -> pd.DataFrame:
     track, variants = track_of(run), lookup.reported(run)
     arms = variants[["variant", "method", "speedup"]].rename(columns={"speedup": "target"})
-    table = lookup.table(run, "costs", "variant").astype({"variant": str})
+    table = lookup.table(run, "costs", "variant speedup").astype({"variant": str})
     table = table.merge(arms, on="variant")
     table = table[(table["method"] != "dense") & table["speedup"].notna()]
     shown = track.methods.compared(track.methods.order(set(table["method"])), choice.method)
