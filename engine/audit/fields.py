@@ -321,7 +321,8 @@ def faults_among(request: type, values: Values) -> list[Fault]:
         if is_whole:
             faults += field.faults(values[field.name], every)
         elif field.kind not in _BY_OTHERS:
-            faults += _CHECKS.get(field.kind, _of_one)(field, values[field.name], {})
+            value = values[field.name]
+            faults += field.type_faults(value) or _CHECKS.get(field.kind, _of_one)(field, value, {})
     return faults
 
 

@@ -102,7 +102,8 @@ UNFIT = {
 def growth_of_words(args: argparse.Namespace, run: Run) -> Growth:
     """What the words ask of the run. RequestError for options that do not go together."""
     track, asked = track_of_run(run), run.request
-    what = next(name for name in UNFIT if getattr(args, name) not in (None, False))
+    given = {name: getattr(args, name) for name in UNFIT}
+    what = next(name for name, value in given.items() if value is not None and value is not False)
     said = "--sparsity or --speedup" if what == "level" else f"--{what}"
     refuse(
         Fault(f"--{name.replace('_', '-')}", f"does not go with {said}.", "Leave it out.")

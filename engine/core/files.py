@@ -152,8 +152,13 @@ def write_json(path: Path, value: Any) -> None:
 
 
 @contextlib.contextmanager
-def folder_whole(target: Path, noun: str = "store") -> Iterator[Path]:
-    """A temporary folder that becomes `target` when the block ends well, and vanishes otherwise."""
+def folder_whole(
+    target: Path, noun: str = "store", give: Callable[[Path, Path], object] | None = None
+) -> Iterator[Path]:
+    """A temporary folder that becomes `target` when the block ends well, and vanishes otherwise.
+
+    give: how it gets that name; where None, what lies there goes.
+    """
     with explained(target.parent, noun):
         make_folder(target.parent)
         temporary = Path(
@@ -165,7 +170,7 @@ def folder_whole(target: Path, noun: str = "store") -> Iterator[Path]:
         with explained(target.parent, noun):
             yield temporary
             temporary.chmod(0o755)
-            _put(temporary, target)
+            (give or _put)(temporary, target)
     finally:
         os.close(handle)
         shutil.rmtree(temporary, ignore_errors=True)
@@ -174,8 +179,18 @@ def folder_whole(target: Path, noun: str = "store") -> Iterator[Path]:
 @contextlib.contextmanager
 def new_folder(folder: str | Path) -> Iterator[Path]:
     """The same of a folder that a person named. RequestError where something lies in it."""
-    with folder_whole(_unused(folder), "folder") as draft:
+    with folder_whole(_unused(folder), "folder", _move) as draft:
         yield draft
+
+
+def _move(folder: Path, target: Path) -> None:
+    """Give a folder its name where nothing lies. RequestError where something came to lie there."""
+    try:
+        folder.rename(target)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            _unused(target)
+        raise
 
 
 def _put(folder: Path, target: Path) -> None:

@@ -115,9 +115,11 @@ def resolve(name: str) -> Path | str:
         return ASSETS / text
     if text in PACKAGED:
         return _in_package(text)
-    path = Path(os.path.expanduser(text))
-    # False of a name too long
-    return path if os.path.exists(path) or not _HUB.fullmatch(text) else text
+    try:
+        path = Path(text).expanduser()
+        return path if path.exists() or not _HUB.fullmatch(text) else text
+    except (OSError, RuntimeError, ValueError):  # a name too long, a home that is not there
+        return Path(text)
 
 
 def remember(name: str, revision: str | None = None) -> None:

@@ -198,7 +198,7 @@ def fetch(name_or_folder: str | Path, revision: str | None = None) -> tuple[Path
         return (folder_of(file) if file else place), None
     offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
     try:
-        folder = _snapshot(place, revision, offline)
+        folder = _snapshot(place, revision) if offline else _download(place, revision)
     except RequestError:
         raise
     except Exception as error:  # the hub's client lets errors of several network libraries through
@@ -211,34 +211,54 @@ def files_beside(name: str, revision: str | None = None) -> list[str]:
     is there."""
     place = catalog.resolve(name)
     try:
-        return hashes_beside(place if isinstance(place, Path) else _snapshot(place, revision, True))
-    except (OSError, ValueError, RequestError):  # said when it is loaded
+        return hashes_beside(place if isinstance(place, Path) else _snapshot(place, revision))
+    except (OSError, ValueError):  # said when it is loaded
         return []
 
 
-def _snapshot(name: str, revision: str | None, offline: bool) -> Path:
-    """From the hub; where it is not or cannot be asked, what was downloaded before. Pickled weights
-    are never downloaded."""
+def _download(name: str, revision: str | None) -> Path:
+    """From the hub; where it cannot be reached, what was downloaded before."""
+    try:
+        commit = _checked_commit(name, revision)
+    except Exception as error:
+        if isinstance(error, RequestError) or _status(error) is not None:
+            raise
+        try:
+            return _snapshot(name, revision)
+        except OSError:
+            raise error from None
+    return _snapshot(name, commit, online=True)
+
+
+def _snapshot(name: str, revision: str | None, online: bool = False) -> Path:
     from huggingface_hub import snapshot_download
 
-    path = Path(
-        snapshot_download(
-            name,
-            revision=revision,
-            allow_patterns=WANTED,
-            ignore_patterns=["*/*"],
-            local_files_only=offline,
-        )
+    path = snapshot_download(
+        name,
+        revision=revision,
+        allow_patterns=WANTED,
+        ignore_patterns=["*/*"],
+        local_files_only=not online,
     )
-    if not any(path.glob("*.safetensors")):
+    return Path(path)
+
+
+def _checked_commit(name: str, revision: str | None) -> str:
+    """The commit that a hub name stands for, after a look at its file list: gigabytes come
+    later."""
+    from huggingface_hub import HfApi
+
+    found = HfApi().model_info(name, revision=revision, timeout=8)
+    files = [item.rfilename for item in found.siblings or []]
+    if not any(file.endswith(".safetensors") and "/" not in file for file in files):
         what = "has no safetensors weights; pickled weights can run code."
         fix = "Choose a revision that has safetensors, or convert the model to a local folder."
         raise refusal(name, what, fix)
-    return path
+    return str(found.sha)
 
 
 def _hub_fault(name: str, error: Exception, offline: bool) -> Fault:
-    status = getattr(getattr(error, "response", None), "status_code", None)
+    status = _status(error)
     if status in (401, 403, 404):
         what = (
             "there is no such folder here, and the hub has no such model or revision open to you"
@@ -248,3 +268,7 @@ def _hub_fault(name: str, error: Exception, offline: bool) -> Fault:
     hub = "the hub was not asked" if offline else f"the hub gave no answer ({type(error).__name__})"
     what = f"there is no such folder here, it was not downloaded before, and {hub}."
     return Fault(name, what, "Check the spelling or the network, or give a local folder.")
+
+
+def _status(error: Exception) -> int | None:
+    return getattr(getattr(error, "response", None), "status_code", None)

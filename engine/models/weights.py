@@ -131,6 +131,10 @@ def _packed_faults(path: Path, header: Header) -> list[Fault]:
     return [Fault(path.name, what, fix)]
 
 
+BLOCK = 1 << 22
+"""Numbers that are looked at together: what is looked at of gigabytes needs no more memory."""
+
+
 @lru_cache(maxsize=64)
 def _not_finite(path: Path, size: int, changed: int) -> tuple[Fault, ...]:
     """Weights that are no numbers or infinite; tensors of four dimensions, old causal masks, are
@@ -141,7 +145,8 @@ def _not_finite(path: Path, size: int, changed: int) -> tuple[Fault, ...]:
     with safe_open(path, framework="pt") as stored:
         for name, entry in header.items():
             is_looked_at = entry["dtype"] in _FLOATS and len(entry["shape"]) < 4
-            if is_looked_at and not bool(torch.isfinite(stored.get_tensor(name)).all()):
+            parts = stored.get_tensor(name).flatten().split(BLOCK) if is_looked_at else ()
+            if not all(bool(torch.isfinite(part).all()) for part in parts):
                 wrong.append(name[:80])
     if not wrong:
         return ()

@@ -128,9 +128,9 @@ def _read_rows(body: bytes, where: Where | None, columns: Sequence[str] | None) 
     import pyarrow.dataset as ds
 
     file = ds.ParquetFileFormat().make_fragment(pa.BufferReader(body))
-    wanted = ds.scalar(True)
+    wanted, schema = ds.scalar(True), file.physical_schema
     for column, values in where.items():
-        wanted &= ds.field(column).isin(list(values)) if len(values) else ds.scalar(False)
+        wanted &= ds.field(column).isin(pa.array(list(values), schema.field(column).type))
     few = {"batch_size": AT_ONCE, "batch_readahead": 1, "use_threads": False}
     named = None if columns is None else list(columns)
     return file.to_table(columns=named, filter=wanted, **few).to_pandas()
@@ -422,6 +422,8 @@ class Run:
             raise DamagedError(
                 f"run {self.id} is not where it was written: its {RUN} is that of {found['id']}."
             )
+        if fault := _fault(found):
+            raise DamagedError(f"run {self.id} is damaged: its {RUN} {fault}.")
         return {**found, "title": self.called} if self.called else found
 
     @cached_property
@@ -533,18 +535,15 @@ class Run:
     @property
     def summary(self) -> RunSummary:
         meta = self.meta
-        try:
-            return RunSummary(
-                id=self.id,
-                title=meta["title"],
-                created=meta["created"],
-                model=meta["model"]["name"],
-                axes=tuple(meta["request"].get("axes", ())),
-                methods=tuple(meta["request"].get("methods", ())),
-                embedded=self.path.parent.parent == EMBEDDED,
-            )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise DamagedError(f"run {self.id} is damaged: its {RUN} lacks {error}.") from error
+        return RunSummary(
+            id=self.id,
+            title=meta["title"],
+            created=meta["created"],
+            model=meta["model"]["name"],
+            axes=tuple(meta["request"].get("axes", ())),
+            methods=tuple(meta["request"].get("methods", ())),
+            embedded=self.path.parent.parent == EMBEDDED,
+        )
 
 
 class Store:
@@ -828,3 +827,33 @@ def _readable(run: Run) -> RunSummary | None:
         return run.summary
     except StoreError:
         return None
+
+
+def _fault(meta: Values) -> str:
+    """What a run.json must hold for a list of runs and is not there; "" where all is."""
+    kinds = {
+        "title": ("words", str),
+        "created": ("a time", str),
+        "model": ("fields", dict),
+        "request": ("fields", dict),
+        "tables": ("fields", dict),
+    }
+    wrong = [
+        f"{name} ({kind})"
+        for name, (kind, type_) in kinds.items()
+        if not isinstance(meta.get(name), type_)
+    ]
+    if wrong:
+        return f"lacks {', '.join(wrong)}"
+    if not isinstance(meta["model"].get("name"), str):
+        return "names no model"
+    for name in ("axes", "methods"):
+        listed = meta["request"].get(name, [])
+        if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+            return f"lists no {name}"
+    listed = meta["tables"].values()
+    sound = all(
+        isinstance(one, dict) and isinstance(one.get("sha256"), str) and "rows" in one
+        for one in listed
+    )
+    return "" if sound else "lists tables without hashes"

@@ -42,7 +42,7 @@ def _mask(where: str, n_layers: int, n_heads: int, cut: Sequence[tuple[int, int]
     try:
         return HeadMask(n_layers, n_heads, tuple(cut))
     except ValueError as error:
-        fix = "Name heads of this model once each, as (layer, head)."
+        fix = "Name heads of this model once each."
         raise refusal(where, f"{error}.", fix) from error
 
 

@@ -116,3 +116,8 @@ def test_the_catalog_names_every_architecture_and_embedded_classifier():
 
     assert set(catalog.ARCHITECTURES) == set(architectures())
     assert [entry.name for entry in catalog.list_classifiers()] == ["demo-resnet"]
+
+
+@pytest.mark.parametrize("name", ["~a\0b", "~nobody-here/x", "a" * 300, "a\0b"])
+def test_a_name_that_no_system_takes_is_a_folder_that_is_not_there(name):
+    assert catalog.resolve(name) == Path(name)

@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine.core.errors import RequestError, StoreError
-from engine.core.files import explained, folder_whole, write_json, write_whole
+from engine.core.files import explained, folder_whole, new_folder, write_json, write_whole
 from engine.store import runs as stored
-from engine.store.runs import Store, find_run
+from engine.store.runs import SCHEMA, Store, find_run
+from engine.store.sealed import read_document, write_document
 from tests.store import META
 
 
@@ -40,10 +41,13 @@ def test_a_table_is_written_in_pieces_and_read_in_parts(tmp_path, monkeypatch):
         ({"variant": ["v3", "v7"], "id": [1, 2]}, ["x", "id"]),
         ({"variant": ["none"]}, None),
         ({"id": []}, ["x"]),
+        ({"variant": [None]}, None),
     ):
         pd.testing.assert_frame_equal(read(where, columns), stored.matching(whole, where, columns))
     with pytest.raises(StoreError, match="other bytes"):
         stored.read_table(tmp_path, "rows", "another", "it", {})
+    with pytest.raises(KeyError):  # the table is sound, who asks is wrong
+        read({"nothing": [1]})
 
 
 @pytest.mark.parametrize(
@@ -112,6 +116,23 @@ def test_one_damaged_run_does_not_hide_the_others(tmp_path, text):
     assert [summary.id for summary in store.list()] == ["run1"] and list(store.damaged()) == ["zzz"]
     with pytest.raises(StoreError, match="run zzz"):
         store.open("zzz").summary  # noqa: B018
+
+
+@pytest.mark.parametrize("change", [{"tables": None}, {"request": {"axes": "a"}}, {"title": 3}])
+def test_a_run_that_lacks_what_all_have_is_damaged_whoever_asks(tmp_path, change):
+    store = Store(tmp_path)
+    path = write(store).path / "run.json"
+    write_document(path, {**read_document(path, "it", SCHEMA), **change}, SCHEMA)
+    for ask in (lambda run: run.names, lambda run: run.table("results"), lambda run: run.request):
+        with pytest.raises(StoreError, match="is damaged: its run.json l"):
+            ask(store.open("run1"))
+
+
+def test_what_came_to_lie_in_a_new_folder_meanwhile_stays(tmp_path):
+    with pytest.raises(RequestError, match="not an empty folder"), new_folder(tmp_path / "to"):
+        (tmp_path / "to").mkdir()
+        (tmp_path / "to" / "mine").write_text("x")
+    assert [path.name for path in tmp_path.rglob("*")] == ["to", "mine"]
 
 
 def test_two_who_want_one_run_go_one_after_the_other(tmp_path):
