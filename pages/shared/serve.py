@@ -38,6 +38,8 @@ def main() -> None:
     tracks()  # with them the panels they are made of
     sys.argv = ["streamlit", "run", str(SERVED), *ours_taken(sys.argv[1:])]
     if token := os.environ.get(TOKEN):
+        if not (token.isascii() and token.isprintable()) or set(token) & set(' ",;\\'):
+            sys.exit(f"{TOKEN} holds letters that no cookie can. Use --token, or A-Z, a-z and 0-9.")
         print(
             f"Open it with ?token={token} behind its address; without that it answers nobody.",
             flush=True,

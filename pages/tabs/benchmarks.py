@@ -12,8 +12,8 @@ from engine.store.runs import Run
 from pages.shared import safe, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import beside, page_of, select
+from pages.shared.example import example
 from pages.shared.navigation import Tab
-from pages.tabs.example import example
 
 PER_PAGE = 6
 

@@ -16,8 +16,8 @@ from engine.tracks.language_models.examples import apart, pairs
 from pages.shared import safe, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import beside, group_label, page_of, search, select, select_group
+from pages.shared.example import example
 from pages.shared.navigation import Tab
-from pages.tabs.example import example
 
 PER_PAGE = 10
 PER_SIDE = 5

@@ -175,6 +175,8 @@ class Layout:
         )
 
 
+KEPT = 64
+"""Layouts that are kept, the oldest goes first."""
 _layouts: dict[str, Layout] = {}
 
 
@@ -187,6 +189,8 @@ def layout_of(config: Any, causal: bool) -> Layout:
     said = [type(config).__name__, config.to_dict(), causal]
     key = json.dumps(said, sort_keys=True, default=str)
     if key not in _layouts:
+        if len(_layouts) >= KEPT:
+            del _layouts[next(iter(_layouts))]
         model = _skeleton(config, causal)
         layout = _read(model, config)
         _layouts[key] = layout if causal else _with_head(model, layout)
