@@ -34,7 +34,72 @@ def measures(quick: bool) -> list[Measure]:
     found = [_coverage(count, arms, name, cells) for count, arms, name in asked]
     worlds = 20 if quick else 200
     gaps = [one for count in (1, 3, 5, 10) for one in _gaps(count, worlds)]
-    return [*found, *gaps, *(one for few in FEW for one in _few(*few, worlds))]
+    small = [_small(*each, worlds) for each in SMALL]
+    small += [one for sizes, rare, least in UNEQUAL for one in _unequal(sizes, rare, least, worlds)]
+    return [*found, *gaps, *small, *(one for few in FEW for one in _few(*few, worlds))]
+
+
+SMALL = ((20, 0.05), (20, 0.2), (60, 0.02), (60, 0.1))
+"""Items of a group, and the share of its right answers that a cut makes wrong."""
+
+
+def _small(size: int, changed: float, worlds: int) -> Measure:
+    """Coverage of the change of accuracy of a small group, .7 before."""
+    held = []
+    for draw in map(np.random.default_rng, range(worlds)):
+        label = np.arange(300 + size) % 2
+        right, turned = draw.random(len(label)) < 0.7, draw.random(len(label))
+        table = pd.DataFrame({"label": label, "group": np.repeat(["large", "small"], [300, size])})
+        after = right & (turned >= changed)
+        one, other = (_answers(np.where(part, label, 1 - label)) for part in (right, after))
+        names = [f"{at:04d}" for at in range(len(table))]
+        measure = GroupMeasure(table.assign(image_id=names), ["a", "b"], ["group"], one)
+        groups = measure.variant([other]).pooled("cut").groups
+        row = where(groups, metric="accuracy", group="small").iloc[0]
+        held.append(row["delta_low"] <= -0.7 * changed <= row["delta_high"])
+    name = f"coverage of a change of accuracy, {size} items, {changed:.0%} of right ones turn wrong"
+    return Measure(name, np.mean(held), "", 1.0, floor=0.92)
+
+
+UNEQUAL = (
+    ((40, 100, 200, 400), (12, 30, 100, 200), 0.9),
+    ((40, 150, 300), (7, 60, 150), 0.8),
+)
+"""Items of groups, those of the rarer class, and the least coverage of gaps between them."""
+
+
+def _unequal(
+    sizes: tuple[int, ...], rare: tuple[int, ...], least: float, worlds: int
+) -> list[Measure]:
+    """Groups whose classes are the farther apart, 1 to 2.5 standard deviations, the larger they
+    are: coverage of gaps of AUC and of accuracy."""
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    label = np.concatenate([np.arange(size) < part for size, part in zip(sizes, rare, strict=True)])
+    apart = np.linspace(1, 2.5, len(sizes))
+    truth = {"auc": np.ptp(ndtr(apart / np.sqrt(2))), "accuracy": np.ptp(ndtr(apart / 2))}
+    held: dict[str, list[bool]] = {metric: [] for metric in truth}
+    for draw in map(np.random.default_rng, range(worlds)):
+        score = expit(2 * ((label - 0.5) * apart[group] + draw.normal(size=len(label))))
+        names = [f"{at:04d}" for at in range(len(label))]
+        table = pd.DataFrame(
+            {"image_id": names, "label": label.astype(int), "group": group.astype(str)}
+        )
+        answers = np.stack([1 - score, score], axis=1)
+        found = GroupMeasure(table, ["a", "b"], ["group"], answers).dense().results
+        for metric, true in truth.items():
+            row = where(found, metric=f"{metric}_gap").iloc[0]
+            held[metric].append(row["low"] <= true <= row["high"])
+    what = f"coverage of the gap of {{}} between groups of {min(sizes)} to {max(sizes)} items"
+    what += f", {min(rare)} to {max(rare)} of one class"
+    return [
+        Measure(what.format(metric), np.mean(part), "", 1.0, floor=least)
+        for metric, part in held.items()
+    ]
+
+
+def _answers(guesses: np.ndarray) -> np.ndarray:
+    """Sure answers [items, 2] of guessed classes [items]."""
+    return np.eye(2)[guesses]
 
 
 FEW = ((300, 5, 100), (300, 6, 12), (300, 10, 200), (300, 20, 200))
@@ -155,7 +220,7 @@ def changed(count: int, groups: int, apart: float, name: str, worlds: int) -> fl
         values = 0.8 + gap * np.linspace(0, 1, groups)[:, None] + images + own * r.normal(size=size)
         draws = drawn + OWN * r.normal(size=(len(numbers), DRAWS, groups, worlds))
         values = values + OWN * r.normal(size=size)
-        arms.append(Trials(numbers, *at_ends(values, draws), *_cells(worlds)))
+        arms.append(Trials(numbers, *at_ends(values, draws)[:2], *_cells(worlds)))
     found = difference(*arms)
     return float(((found.low <= apart) & (apart <= found.high)).mean())
 

@@ -33,6 +33,7 @@ from engine.stats.gap_of_means import (
     gaps_of_means,
     level,
     numbered,
+    sides_of,
     unknown,
 )
 from engine.stats.resampling import Difference, verdict_of
@@ -436,18 +437,19 @@ class GroupMeasure:
             [part[self._order].argmax(axis=1) == self._labels for part in answers.values()]
         )
         shares, units, most = (self.cells[name].to_numpy() for name in ("share", "units", "most"))
-        ranks = self.cells["metric"].str.endswith("auc").to_numpy()
+        ranks = self.cells["metric"].str.contains("auc").to_numpy()
         found = Trials(tuple(answers), values, draws, shares, units, most, ranks)
         return Arm(self, found, nulls, flat, right)
 
     def level(self, trials: Trials) -> Estimate:
         """Means over trials with their intervals; gaps are those between the groups' means."""
         found = level(trials)
+        sides = sides_of(trials, found)
         for ends in self.ends:
             parts = trials.values[:, ends.groups], trials.draws[..., ends.groups]
             highest = found.high[ends.groups].max(axis=0, initial=0.0)
             widest = highest - found.low[ends.groups].min(axis=0, initial=1.0)
-            value, low, high = gaps_of_means(*parts, most=1.0)
+            value, low, high = gaps_of_means(*parts, 1.0, sides[:, ends.groups])
             found.value[[*ends.gaps]], found.low[[*ends.gaps]] = value, low
             found.high[[*ends.gaps]] = np.where(low == high, widest, high)  # nothing varies
         return found
@@ -457,13 +459,17 @@ class GroupMeasure:
         return difference(self._between_ends(one), self._between_ends(other))
 
     def _between_ends(self, trials: Trials) -> Trials:
-        """The trials with every gap taken between the groups at the ends of the means."""
+        """The trials with every gap taken between the groups at the ends of the means, as the
+        difference of two shares that it is."""
         values, draws = trials.values.copy(), trials.draws.copy()
+        shares, units = trials.shares.copy(), trials.units.copy()
         for ends in self.ends:
-            values[:, [*ends.gaps]], draws[..., [*ends.gaps]] = at_ends(
-                values[:, ends.groups], draws[..., ends.groups]
+            at, of = [*ends.gaps], ends.groups
+            shares[at] = True
+            values[:, at], draws[..., at], units[at] = at_ends(
+                values[:, of], draws[..., of], units[of]
             )
-        return replace(trials, values=values, draws=draws)
+        return replace(trials, values=values, draws=draws, shares=shares, units=units)
 
     def members(self) -> dict[tuple[str, str], np.ndarray]:
         """Row positions [members], in the table as given, of every group that may be compared, by

@@ -77,6 +77,12 @@ class Trials:
         places = [self.numbers.index(number) for number in numbers]
         return replace(self, numbers=numbers, values=self.values[places], draws=self.draws[places])
 
+    @property
+    def least(self) -> np.ndarray:
+        """The error that two changed items make, [cells]; NaN where units are not known."""
+        with unwarned():
+            return np.sqrt(2) / self.units
+
     def minus(self, other: Trials) -> Trials:
         """Differences trial by trial; `other` may have a single trial."""
         return replace(self, values=self.values - other.values, draws=self.draws - other.draws)
@@ -149,9 +155,10 @@ def difference(one: Trials, other: Trials) -> Estimate:
     """Mean of `one` minus mean of `other` per cell, on the same redrawn images.
 
     Trials are paired by number when both hold the same numbers or `other` is one FIXED model; else
-    the trials of the two are taken as independent. A difference of exactly 0 that never varies has
-    zero width and p = 1. Another that never varies (a perfect model and one that guesses) takes its
-    width from the two levels (Newcombe 1998).
+    the trials of the two are taken as independent. Few answers that changed say little of how many
+    do: the error of a share is never below that of two more items (of an AUC where no rank
+    changed). A difference that never varies (a perfect model and one that guesses) takes its width
+    from the two levels (Newcombe 1998).
     """
     if other.numbers == (FIXED,) or one.numbers == other.numbers:
         paired = one.minus(other)
@@ -161,12 +168,16 @@ def difference(one: Trials, other: Trials) -> Estimate:
             one.values.mean(axis=0) - other.values.mean(axis=0),
             _multi_reader_spread([one, other]),
         )
+    still = spread.error == 0
+    counted = one.shares & (still | np.logical_not(one.ranks))
+    least = np.where(counted, np.fmax(one.least, other.least), 0.0)
+    spread = replace(spread, error=np.maximum(spread.error, np.nan_to_num(least)))
     with unwarned():
         p = 2 * stdtr(spread.freedom, -np.abs(value) / spread.error)
     found = Estimate(
         value, value - spread.half, value + spread.half, np.where(spread.error == 0, 1.0, p)
     )
-    stuck = one.shares & (spread.error == 0) & (value != 0)
+    stuck = one.shares & still & (value != 0)
     found = _from_levels(found, stuck, level(one), level(other)) if stuck.any() else found
     return replace(
         found, low=np.maximum(found.low, -one.most), high=np.minimum(found.high, one.most)
@@ -239,35 +250,71 @@ UNSURE = 0.5
 
 
 def gaps_of_means(
-    values: np.ndarray, draws: np.ndarray, most: float
+    values: np.ndarray, draws: np.ndarray, most: float, sides: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The gap of every cell, and the ends of its interval, [cells] each.
 
     values [trials, groups, cells], and the same on redrawn images, draws [trials, n_boot, groups,
-    cells]. most is the largest gap that there can be. NaN below two groups and where a value is not
-    known; ends are NaN too where fewer than MIN_FINITE of the draws are.
+    cells]. most is the largest gap that there can be. sides [2, groups, cells]: how much farther
+    than the draws each group's own interval reaches, below and above (`sides_of`). The upper end
+    takes low groups downwards and high ones upwards, the lower end the other way. NaN below two
+    groups and where a value is not known; ends are NaN too where fewer than MIN_FINITE of the draws
+    are.
     """
     found = np.full((3, values.shape[2]), np.nan)
     if values.shape[1] > 1:
         for cell in np.flatnonzero(np.isfinite(values).all(axis=(0, 1))):
-            found[:, cell] = _gap(values[..., cell], draws[..., cell], most)
+            mine = values[..., cell], draws[..., cell]
+            if sides is None:
+                found[:, cell] = _gap(*mine, most)
+                continue
+            means = mine[0].mean(axis=0)
+            is_low = means < (means.min() + means.max()) / 2
+            apart, nearer = (np.where(each, *sides[..., cell]) for each in (is_low, ~is_low))
+            found[0, cell], _, found[2, cell] = _gap(*_stretched(*mine, apart), most)
+            found[1, cell] = _gap(*_stretched(*mine, nearer), most)[1]
     return found[0], found[1], found[2]
 
 
-def at_ends(values: np.ndarray, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The gap of means as a contrast of the two groups between which it lies, trial by trial.
+def sides_of(trials: Trials, found: Estimate) -> np.ndarray:
+    """How much farther than its draws the interval of every level reaches, below and above, [2,
+    cells]; 1 where nothing varies."""
+    half = _multi_reader_spread([trials]).half
+    with unwarned():
+        sides = np.stack([found.value - found.low, found.high - found.value]) / half
+    return np.where(half > 0, sides, 1.0)
 
-    Shapes as in `gaps_of_means`; [trials, cells] and [trials, n_boot, cells]. Its mean over trials
-    is the gap of means, and differences of such contrasts have the variance of differences of gaps.
+
+def _stretched(
+    values: np.ndarray, draws: np.ndarray, by: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Trials and draws, shapes as in `_gap`, so many times as far from their means; by [groups]."""
+    means = values.mean(axis=0)
+    return means + by * (values - means), means + by * (draws - means)
+
+
+def at_ends(
+    values: np.ndarray, draws: np.ndarray, units: np.ndarray | float = np.nan
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The gap of means as a contrast of the two groups between which it lies, trial by trial, and
+    how many observations stand behind it.
+
+    Shapes as in `gaps_of_means`; units as of `Trials`, [groups, cells]; [trials, cells], [trials,
+    n_boot, cells] and [cells]. Its mean over trials is the gap of means, and differences of such
+    contrasts have the variance of differences of gaps.
     """
     (trials, n_boot, groups, n_cells), cells = draws.shape, np.arange(values.shape[2])
     if groups < 2:
-        return np.full((trials, n_cells), np.nan), np.full((trials, n_boot, n_cells), np.nan)
-    means = values.mean(axis=0)
+        none = np.full((trials, n_boot, n_cells), np.nan)
+        return none[:, 0], none, none[0, 0]
+    means, units = values.mean(axis=0), np.broadcast_to(units, values.shape[1:])
     top, low = means.argmax(axis=0), means.argmin(axis=0)  # NaN is the highest and the lowest
+    with unwarned():
+        behind = 1 / np.hypot(1 / units[top, cells], 1 / units[low, cells])
     return (
         values[:, top, cells] - values[:, low, cells],
         draws[:, :, top, cells] - draws[:, :, low, cells],
+        behind,
     )
 
 

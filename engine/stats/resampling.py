@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtrit
 
 from engine.core.types import rng
 from engine.stats.clustered import TAILS
@@ -110,6 +111,15 @@ def _ends(value: float, replicates: np.ndarray) -> tuple[float, float]:
         return np.nan, np.nan
     low, high = np.quantile(finite, TAILS) - finite.mean() + value
     return float(low), float(high)
+
+
+def few_drawn(replicates: np.ndarray, freedom: float) -> np.ndarray:
+    """Replicates [n_boot, ...] of which few things were drawn: Student's t in place of the normal,
+    and the variance that they take from their own mean. freedom: their number less one."""
+    known = np.isfinite(replicates)
+    middle = np.where(known, replicates, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    wider = stdtrit(freedom, TAILS[1]) / stdtrit(np.inf, TAILS[1]) * np.sqrt(1 + 1 / freedom)
+    return middle + wider * (replicates - middle)
 
 
 IMPROVED = "worst group improved"

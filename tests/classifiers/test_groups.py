@@ -304,7 +304,7 @@ def test_dense_models_trained_anew_are_paired_by_trial():
     measure = small(images, ["sex"], dense)
     near = {number: np.clip(part + [[-1e-3, 1e-3]], 0, 1) for number, part in dense.items()}
     row = one(measure.variant(near).pooled("near").results, metric="auc")
-    assert abs(row["delta"]) < 1e-9 and row["delta_high"] < 1e-6 and row["high"] - row["low"] > 0.2
+    assert abs(row["delta"]) < 1e-9 and row["delta_high"] < 0.01 and row["high"] - row["low"] > 0.2
     assert abs(one(measure.variant(near).trial(1, "x").results, metric="auc")["delta"]) < 1e-9
     assert one(measure.variant({0: near[0]}).pooled("first").results, metric="auc")["delta_p"] > 0.9
     loose = one(measure.variant({7: near[0], 8: near[1]}).pooled("other").results, metric="auc")

@@ -33,7 +33,7 @@ def test_two_groups_far_apart_have_the_interval_of_their_difference():
 
 def test_a_contrast_between_the_ends_is_the_gap_and_its_difference_to_itself_is_none():
     values, draws = world(0.1, groups=4)
-    apart, drawn = at_ends(values, draws)
+    apart, drawn, _ = at_ends(values, draws)
     assert apart.mean(axis=0) == pytest.approx(gaps_of_means(values, draws, 1.0)[0])
     one = Trials((0, 1, 2), apart, drawn, np.zeros(1, dtype=bool), np.full(1, np.nan), 1.0)
     same = difference(one, one)
@@ -189,3 +189,17 @@ def test_an_auc_with_few_of_a_class_has_the_interval_of_students_t():
     low = level(replace(trials, draws=draws[..., :1].repeat(2, axis=2))).low
     wide, narrow = np.log(low / (1 - low)) - np.log(4)
     assert wide / narrow == pytest.approx(t.isf(0.025, 4) / norm.isf(0.025) * np.sqrt(5 / 4))
+
+
+def test_a_share_that_did_not_change_may_have_by_two_items_of_as_many():
+    """20 items of which none changed, 20 of which one did: the error is √2 / 20 of both; of values
+    that are no shares nothing is known to change."""
+    values, draws = np.zeros((1, 3)), np.zeros((1, 400, 3))
+    values[0, 1], draws[0, :, 1] = 0.05, np.random.default_rng(0).binomial(20, 0.05, 400) / 20
+    shares, units = np.array([True, True, False]), np.full(3, 20.0)
+    one = Trials((0,), values, draws, shares, units)
+    zero = Trials((FIXED,), np.zeros((1, 3)), np.zeros((1, 400, 3)), shares, units)
+    found = difference(one, zero)
+    half = 1.96 * np.sqrt(2) / 20
+    assert found.high - found.value == pytest.approx([half, half, 0], abs=1e-3)
+    assert found.p[0] == found.p[2] == 1 and 0.4 < found.p[1] < 0.6

@@ -543,7 +543,8 @@ def degradation_gaps(arm: Arm, variant: str, number: int | None = None) -> pd.Da
 
 def degradation(arm: Arm, trials: Trials) -> Estimate:
     """The gap between the groups' mean losses, and its interval: a cell per axis."""
-    found = [gaps_of_means(*lost, most=MOST) for lost in _groups_lost(arm, trials)]
+    lost = _groups_lost(arm, trials)
+    found = [gaps_of_means(values, draws, MOST) for values, draws, _ in lost]
     value, low, high = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return Estimate(value, low, high, np.full(len(value), np.nan))
 
@@ -552,14 +553,13 @@ def degradation_trials(arm: Arm) -> Trials:
     """The largest mean loss of a group minus the smallest, between the same two groups in every
     trial: a cell per axis. [trials, axes], and on the redrawn images [trials, n_boot, axes]."""
     found = [at_ends(*lost) for lost in _groups_lost(arm, arm.trials)]
-    values, draws = (np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True))
-    none, units = np.zeros(len(found), dtype=bool), np.full(len(found), np.nan)
-    return Trials(arm.trials.numbers, values, draws, none, units, MOST)
+    values, draws, units = (np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True))
+    return Trials(arm.trials.numbers, values, draws, np.ones(len(found), dtype=bool), units, MOST)
 
 
-def _groups_lost(arm: Arm, trials: Trials) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Accuracy lost by the groups of every axis, [trials, groups, 1], and on the redrawn images
-    [trials, n_boot, groups, 1]."""
+def _groups_lost(arm: Arm, trials: Trials) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Accuracy lost by the groups of every axis, [trials, groups, 1], on the redrawn images
+    [trials, n_boot, groups, 1], and the groups' images, [groups, 1]."""
     dense = arm.measure.dense_arm.trials
     own = {*trials.numbers} <= {
         *dense.numbers
@@ -569,7 +569,7 @@ def _groups_lost(arm: Arm, trials: Trials) -> Iterator[tuple[np.ndarray, np.ndar
     drawn = (before.draws if own else before.draws.mean(axis=0)) - trials.draws
     for axis in arm.measure.axes[1:]:
         rows = where(arm.measure.cells, axis=axis.name, metric="accuracy", verdict="").index
-        yield lost[:, rows, None], drawn[..., rows, None]
+        yield lost[:, rows, None], drawn[..., rows, None], trials.units[rows, None]
 
 
 def _null(arm: Arm, exchange: Exchange, places: list[int], value: float) -> Band:

@@ -309,6 +309,7 @@ def _mean(arm: MeasuredArm, classes: tuple[str, ...]) -> Trials | None:
         trials.draws[..., places].mean(axis=-1, keepdims=True),
         np.ones(1, dtype=bool),
         trials.units[places].sum(keepdims=True),
+        ranks=np.ones(1, dtype=bool),
     )
 
 

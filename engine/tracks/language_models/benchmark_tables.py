@@ -15,7 +15,7 @@ from engine.core.errors import refusal
 from engine.core.types import Values, rng
 from engine.data.benchmarks.base import FEWEST, Benchmark
 from engine.stats.clustered import MISSED, TAILS, benjamini_hochberg, smallest_effect
-from engine.stats.resampling import difference_of, interval_of
+from engine.stats.resampling import difference_of, few_drawn, interval_of
 from engine.tracks.language_models.benchmarks import (
     PREFIX,
     Metric,
@@ -133,7 +133,7 @@ def result_rows(numbers: pd.DataFrame) -> pd.DataFrame:
     rows = numbers[
         (numbers["group"] == "") & (numbers["metric"] == numbers["benchmark"].map(first))
     ]
-    columns = ["variant", "value", "low", "high", "n", *ENDS[2:-1]]
+    columns = ["variant", "value", "low", "high", "n", *ENDS[2:-2]]
     same = {
         "split": TEST,
         "axis": "",
@@ -180,10 +180,11 @@ def _source(benchmark: Benchmark) -> dict[str, object]:
 # Intervals, nulls and paired changes of a benchmark's numbers: whole clusters of items are
 # redrawn or exchanged.
 #
-# Intervals: clusters drawn with replacement, the same draws for every variant. Null of a level: per
-# cluster a coin says whether the two roles are exchanged, as if the model had no preference. Null
-# of a change: per cluster a coin says whether dense and variant are exchanged, as if the cut
-# changed nothing. Both are of the very number that is reported.
+# Intervals: clusters drawn with replacement, the same draws for every variant, and Student's t in
+# place of the normal, of as many clusters of one size (1 / Σ p², p the share of items in each).
+# Null of a level: per cluster a coin says whether the two roles are exchanged, as if the model had
+# no preference. Null of a change: per cluster a coin says whether dense and variant are exchanged,
+# as if the cut changed nothing. Both are of the very number that is reported.
 
 
 N_BOOT, N_NULL = 1000, 4999
@@ -192,7 +193,7 @@ FEWEST_CLUSTERS = 5
 NAN = float("nan")
 ENDS = [
     *("low", "high", "null_mean", "null_low", "null_high", "null_p"),
-    *("delta", "delta_low", "delta_high", "delta_p", "delta_error"),
+    *("delta", "delta_low", "delta_high", "delta_p", "delta_error", "delta_freedom"),
 ]
 """Columns of a number beside its value."""
 
@@ -236,15 +237,27 @@ class Draws:
 @dataclass(frozen=True, eq=False)
 class Sums:
     """One metric on one set of items: sums per cluster of the dense model and, for a variant, of
-    the variant."""
+    the variant. sizes [clusters]: items of each."""
 
     metric: Metric
     draws: Draws
     own: np.ndarray
     exchanged: np.ndarray | None
     dense: np.ndarray | None
-    n: int
-    clusters: int
+    sizes: np.ndarray
+
+    @property
+    def n(self) -> int:
+        return int(self.sizes.sum())
+
+    @property
+    def clusters(self) -> int:
+        return int((self.sizes > 0).sum())
+
+    @property
+    def freedom(self) -> float:
+        """Clusters of one size that say as much, less one."""
+        return float(self.n**2 / (self.sizes**2).sum() - 1)
 
     @property
     def value(self) -> float:
@@ -258,7 +271,7 @@ class Sums:
         if self.dense is not None:
             row["delta"] = self.value - float(self.metric.value(self.dense.sum(axis=0)))
         if self.clusters >= FEWEST_CLUSTERS:
-            drawn = self.metric.value(self.draws.weights @ self.own)
+            drawn = few_drawn(self.metric.value(self.draws.weights @ self.own), self.freedom)
             found = interval_of(self.value, drawn, self.n, self.metric.least, self.metric.most)
             row |= {"low": found.low, "high": found.high}
             row |= {} if self.exchanged is None else self._null(self.exchanged)
@@ -277,8 +290,9 @@ class Sums:
 
     def _change(self, change: float, dense: np.ndarray) -> dict[str, float]:
         value, weights = self.metric.value, self.draws.weights
-        drawn = value(weights @ self.own) - value(weights @ dense)
-        found = difference_of(change, drawn, self.n, self.metric.most - self.metric.least)
+        drawn, most = value(weights @ self.own) - value(weights @ dense), self.metric.most
+        wide = few_drawn(drawn, self.freedom)
+        found = difference_of(change, wide, self.n, most - self.metric.least)
         moved = self.draws.coins @ (self.own - dense)
         null = value(self.own.sum(axis=0) - moved) - value(dense.sum(axis=0) + moved)
         known = drawn[np.isfinite(drawn)]
@@ -287,6 +301,7 @@ class Sums:
             "delta_high": found.high,
             "delta_p": tail(null[np.isfinite(null)], change),
             "delta_error": float(known.std(ddof=1)) if np.isfinite(found.low) else NAN,
+            "delta_freedom": self.freedom,
         }
 
 
@@ -316,7 +331,7 @@ def numbers_of(benchmark: ScoredBenchmark, scored: dict[str, Scored], dense: str
     for group in ["", *sorted(items["group"].unique())]:
         keep = (items["group"] == group).to_numpy() if group else np.ones(len(items), dtype=bool)
         parts = {variant: one if keep.all() else one.of(keep) for variant, one in scored.items()}
-        n, clusters = int(keep.sum()), len(np.unique(draws.codes[keep]))
+        sizes = np.bincount(draws.codes[keep], minlength=len(names))
         for metric in benchmark.metrics:
             if group and not metric.per_group:
                 continue
@@ -330,13 +345,13 @@ def numbers_of(benchmark: ScoredBenchmark, scored: dict[str, Scored], dense: str
                 before = None if variant == dense else sums[dense]
                 row = {"variant": variant, "benchmark": benchmark.name, "group": group}
                 row |= {"alike": int(benchmark.alike(one).sum())}
-                found = Sums(metric, draws, sums[variant], exchanged, before, n, clusters)
+                found = Sums(metric, draws, sums[variant], exchanged, before, sizes)
                 rows.append({**row, **found.row()})
     return _corrected(pd.DataFrame(rows))
 
 
 def _corrected(table: pd.DataFrame) -> pd.DataFrame:
-    """With delta_q and detectable in place of delta_error."""
+    """With delta_q and detectable in place of delta_error and its freedom."""
     table = table.assign(delta_q=NAN, detectable=NAN, tests=0)
     for _, rows in table.groupby(["metric", table["group"] == ""]):
         tested = rows[rows["delta_p"].notna()]
@@ -345,8 +360,8 @@ def _corrected(table: pd.DataFrame) -> pd.DataFrame:
         table.loc[tested.index, "delta_q"] = benjamini_hochberg(tested["delta_p"].to_numpy())
         table.loc[tested.index, "tests"] = len(tested)
         sure = tested[tested["delta_error"] > 0]
-        freedom = (sure["clusters"] - 1).to_numpy(dtype=float)
         if len(sure):
-            found = smallest_effect(sure["delta_error"].to_numpy(), freedom, MISSED / len(tested))
+            error, freedom = sure[["delta_error", "delta_freedom"]].to_numpy().T
+            found = smallest_effect(error, freedom, MISSED / len(tested))
             table.loc[sure.index, "detectable"] = found
-    return table.drop(columns="delta_error")
+    return table.drop(columns=["delta_error", "delta_freedom"])

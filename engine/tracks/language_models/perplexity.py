@@ -17,11 +17,17 @@ from functools import lru_cache
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from engine.core.errors import PruneAuditError
 from engine.core.types import Window, rng
-from engine.stats.resampling import MIN_WINDOWS, Difference, Interval, difference_of, interval_of
+from engine.stats.resampling import (
+    MIN_WINDOWS,
+    Difference,
+    Interval,
+    difference_of,
+    few_drawn,
+    interval_of,
+)
 
 PUBLISHED_STEP = 512
 """Tokens between the beginnings of the published code's windows, whatever the model."""
@@ -149,7 +155,7 @@ N_BOOT = 1000
 @lru_cache(maxsize=2)
 def block_weights(n_windows: int, n_boot: int) -> np.ndarray:
     """How often each window is drawn, [n_boot, n_windows] float64, not to be written to: circular
-    blocks of about n^(1/3) windows. The same for every mask."""
+    blocks of about 2 n^(1/3) windows. The same for every mask."""
     length = _length(n_windows)
     starts = rng("blocks", 0).integers(0, n_windows, size=(n_boot, -(-n_windows // length)))
     drawn = (starts[:, :, None] + np.arange(length)).reshape(n_boot, -1)[:, :n_windows] % n_windows
@@ -217,15 +223,12 @@ def _perplexities(windows: pd.DataFrame, weights: np.ndarray) -> tuple[float, np
 
 def _length(n_windows: int) -> int:
     """Windows of a block."""
-    return max(1, round(n_windows ** (1 / 3)))
+    return max(1, round(2 * n_windows ** (1 / 3)))
 
 
 def widened(replicates: np.ndarray, n_windows: int) -> np.ndarray:
-    """The replicates [n_boot, ...], as far apart as so few blocks ask for: Student's t in place of
-    the normal, and the variance that they take from their own mean. NaN with too few windows."""
+    """The replicates [n_boot, ...], as far apart as so few blocks ask for; NaN with too few
+    windows."""
     if n_windows < MIN_WINDOWS:
         return np.full_like(replicates, np.nan)
-    freedom, known = n_windows / _length(n_windows) - 1, np.isfinite(replicates)
-    middle = np.where(known, replicates, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    wider = stdtrit(freedom, 0.975) / 1.96 * np.sqrt(1 + 1 / freedom)
-    return middle + wider * (replicates - middle)
+    return few_drawn(replicates, n_windows / _length(n_windows) - 1)

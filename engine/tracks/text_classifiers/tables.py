@@ -566,7 +566,7 @@ def _cost_trials(context: TextContext, metric: str, trials: int) -> Trials:
         numbers,
         values,
         draws,
-        np.zeros(units, dtype=bool),
+        np.full(units, metric != "loss"),
         np.full(units, float(n)),
         most=np.inf if metric == "loss" else 1.0,
     )
