@@ -444,7 +444,7 @@ class GroupMeasure:
     def level(self, trials: Trials) -> Estimate:
         """Means over trials with their intervals; gaps are those between the groups' means."""
         found = level(trials)
-        sides = sides_of(trials, found)
+        sides = sides_of(trials)
         for ends in self.ends:
             parts = trials.values[:, ends.groups], trials.draws[..., ends.groups]
             highest = found.high[ends.groups].max(axis=0, initial=0.0)

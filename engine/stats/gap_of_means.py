@@ -264,33 +264,27 @@ def gaps_of_means(
     found = np.full((3, values.shape[2]), np.nan)
     if values.shape[1] > 1:
         for cell in np.flatnonzero(np.isfinite(values).all(axis=(0, 1))):
-            mine = values[..., cell], draws[..., cell]
+            mine, drawn = values[..., cell], draws[..., cell]
             if sides is None:
-                found[:, cell] = _gap(*mine, most)
+                found[:, cell] = _gap(mine, drawn, most)
                 continue
-            means = mine[0].mean(axis=0)
-            is_low = means < (means.min() + means.max()) / 2
-            apart, nearer = (np.where(each, *sides[..., cell]) for each in (is_low, ~is_low))
-            found[0, cell], _, found[2, cell] = _gap(*_stretched(*mine, apart), most)
-            found[1, cell] = _gap(*_stretched(*mine, nearer), most)[1]
+            (below, above), means = sides[..., cell], mine.mean(axis=0)
+            is_low, apart = means < (means.min() + means.max()) / 2, drawn - mine[:, None]
+            outwards, inwards = np.where(is_low, below, above), np.where(is_low, above, below)
+            found[:2, cell] = _gap(mine, mine[:, None] + inwards * apart, most)[:2]
+            found[2, cell] = _gap(mine, mine[:, None] + outwards * apart, most)[2]
     return found[0], found[1], found[2]
 
 
-def sides_of(trials: Trials, found: Estimate) -> np.ndarray:
-    """How much farther than its draws the interval of every level reaches, below and above, [2,
-    cells]; 1 where nothing varies."""
-    half = _multi_reader_spread([trials]).half
+def sides_of(trials: Trials) -> np.ndarray:
+    """How much farther than the draws of images the interval of every level reaches that counts
+    only these, below and above, [2, cells]; 1 where nothing varies."""
+    parts = (part.mean(axis=0)[None] for part in (trials.values, trials.draws))
+    images = replace(trials, numbers=(0,), **dict(zip(("values", "draws"), parts, strict=True)))
+    found, half = level(images), _multi_reader_spread([images]).half
     with unwarned():
         sides = np.stack([found.value - found.low, found.high - found.value]) / half
     return np.where(half > 0, sides, 1.0)
-
-
-def _stretched(
-    values: np.ndarray, draws: np.ndarray, by: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Trials and draws, shapes as in `_gap`, so many times as far from their means; by [groups]."""
-    means = values.mean(axis=0)
-    return means + by * (values - means), means + by * (draws - means)
 
 
 def at_ends(
