@@ -12,11 +12,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.signal import lfilter
 
 from benchmarks.calibration.language_models import KEPT, Drawn, World, covers
 from benchmarks.report import Measure
 from engine.core.types import rng
 from engine.report.phrasing import direction, smallest_seen
+from engine.tracks.language_models.benchmark_tables import Draws, Sums
+from engine.tracks.language_models.benchmarks import Metric, share_of
 from engine.tracks.language_models.bias import Exchanges, descriptors_band, lay_out
 from engine.tracks.language_models.bias_intervals import (
     BiasErrors,
@@ -51,7 +54,8 @@ def measures(quick: bool) -> list[Measure]:
     named += [one for world in unlike for one in _named(world, 3 * worlds, 2 * UNLIKE)]
     wordy = [World(9, 60, words, 12, 0.0) for words in (3, 5, 8)]
     named += [_named(world, worlds, word=WORDY)[0] for world in wordy]
-    more = [*_rare(worlds), *_alike(worlds), *_uneven(), *_text(worlds), *_heads(worlds)]
+    more = [*_rare(worlds), *_alike(worlds), *_uneven(), *_text(worlds), *_published(worlds)]
+    more += _heads(worlds)
     more += [_seen(world, share, worlds // 2) for world in ENOUGH[1:2] for share in (0.05, 0.2)]
     return [*found, *few, *named, *_biases(worlds), *bands, *more]
 
@@ -255,13 +259,49 @@ def _text(worlds: int) -> list[Measure]:
         dense = pd.DataFrame({"window": range(blocks), "nll": 96.0, "tokens": 32})
         normal, spike = draw.normal(size=(2, worlds, blocks))
         rare = 9.0 * (draw.random(spike.shape) < 0.05) * np.abs(spike)
-        for name, moved, mean in (("", normal, 0.0), (", few carry most", rare, 0.359)):
+        alike = lfilter([np.sqrt(0.75)], [1, -0.5], draw.normal(size=(worlds, 30 + blocks)))
+        for name, moved, mean in (
+            ("", normal, 0.0),
+            (", few carry most", rare, 0.359),
+            (", neighbours correlate at .5", alike[:, 30:], 0.0),
+        ):
             nll = 99.2 + 3.0 * (moved - mean)
             ends = [paired_perplexity_difference(dense, dense.assign(nll=one)) for one in nll]
             truth = np.exp(3.1) - np.exp(3.0)
             held = np.mean([one.low <= truth <= one.high for one in ends])
-            bars = (None, False, None) if name else (0.98, False, 0.92)
+            bars = (None, False, None) if mean else (0.985, False, 0.9 if name else 0.92)
             found.append(Measure(f"{COVERED}: perplexity, {blocks} blocks{name}", held, "", *bars))
+    return found
+
+
+CLUSTERS = ([20] * 5, [20] * 8, [10] * 60, [100] + [10] * 7, [200, 60] + [10] * 13)
+"""Items of each cluster of a published test."""
+TRUTH = (("", 0.5), ("delta_", 0.0))
+SHARE = Metric("share", "", "", None, share_of, 0.5)
+
+
+def _published(worlds: int) -> list[Measure]:
+    """Intervals of a share of items, and of its change, where whole clusters prefer one text and
+    the cut moves clusters and items, by no more in one direction than in the other."""
+    found, draw = [], rng("clusters of a published test")
+    for sizes in CLUSTERS:
+        codes, count = np.repeat(np.arange(len(sizes)), sizes), len(sizes)
+        held = []
+        for world in range(worlds):
+            chance, keep = Draws(codes, count, str(world)), np.ones(len(codes), dtype=bool)
+            both = 0.5 * draw.normal(size=count)[codes] + draw.normal(size=len(codes))
+            sums = []
+            for _ in range(2):
+                own = 0.35 * draw.normal(size=count)[codes] + 0.5 * draw.normal(size=len(codes))
+                prefers = np.stack([both + own > 0, np.ones(len(codes))], axis=1)
+                sums.append(chance.sums(prefers, keep))
+            row = Sums(SHARE, chance, sums[1], None, sums[0], np.array(sizes)).row()
+            held.append(
+                (row["low"] <= 0.5 <= row["high"], row["delta_low"] <= 0 <= row["delta_high"])
+            )
+        name = f"a published test, {len(codes)} items in {count} clusters, {max(sizes)} in one"
+        for what, share in zip(("", "its change in "), np.mean(held, axis=0), strict=True):
+            found.append(Measure(f"{COVERED}: {what}{name}", share, "", 1.0, False, 0.92))
     return found
 
 
