@@ -19,7 +19,7 @@ from benchmarks.report import Measure
 from engine.core.types import rng
 from engine.report.phrasing import direction, smallest_seen
 from engine.tracks.language_models.benchmark_tables import Draws, Sums
-from engine.tracks.language_models.benchmarks import Metric, share_of
+from engine.tracks.language_models.benchmarks import scored_benchmarks, share_of
 from engine.tracks.language_models.bias import Exchanges, descriptors_band, lay_out
 from engine.tracks.language_models.bias_intervals import (
     BiasErrors,
@@ -277,13 +277,13 @@ def _text(worlds: int) -> list[Measure]:
 CLUSTERS = ([20] * 5, [20] * 8, [10] * 60, [100] + [10] * 7, [200, 60] + [10] * 13)
 """Items of each cluster of a published test."""
 TRUTH = (("", 0.5), ("delta_", 0.0))
-SHARE = Metric("share", "", "", None, share_of, 0.5)
 
 
 def _published(worlds: int) -> list[Measure]:
     """Intervals of a share of items, and of its change, where whole clusters prefer one text and
     the cut moves clusters and items, by no more in one direction than in the other."""
     found, draw = [], rng("clusters of a published test")
+    share = next(one for one in scored_benchmarks()["crows_pairs"].metrics if one.value is share_of)
     for sizes in CLUSTERS:
         codes, count = np.repeat(np.arange(len(sizes)), sizes), len(sizes)
         held = []
@@ -295,13 +295,13 @@ def _published(worlds: int) -> list[Measure]:
                 own = 0.35 * draw.normal(size=count)[codes] + 0.5 * draw.normal(size=len(codes))
                 prefers = np.stack([both + own > 0, np.ones(len(codes))], axis=1)
                 sums.append(chance.sums(prefers, keep))
-            row = Sums(SHARE, chance, sums[1], None, sums[0], np.array(sizes)).row()
+            row = Sums(share, chance, sums[1], None, sums[0], np.array(sizes)).row()
             held.append(
                 (row["low"] <= 0.5 <= row["high"], row["delta_low"] <= 0 <= row["delta_high"])
             )
         name = f"a published test, {len(codes)} items in {count} clusters, {max(sizes)} in one"
-        for what, share in zip(("", "its change in "), np.mean(held, axis=0), strict=True):
-            found.append(Measure(f"{COVERED}: {what}{name}", share, "", 1.0, False, 0.92))
+        for what, part in zip(("", "its change in "), np.mean(held, axis=0), strict=True):
+            found.append(Measure(f"{COVERED}: {what}{name}", part, "", 1.0, False, 0.92))
     return found
 
 

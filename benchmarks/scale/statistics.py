@@ -28,7 +28,7 @@ from engine.tracks.language_models.request import AuditRequest, validate
 from engine.tracks.language_models.tables import Measured, wanted_shards
 from engine.tracks.language_models.variants import Variant
 
-RUN, BAR, DRAWN, WINDOW = "268fbf50d7721a75", 0.02, 240, 127
+RUN, BAR, DRAWN, WINDOW = "4a959528a6b2d3f8", 0.02, 240, 127
 
 
 def measures() -> list[Measure]:

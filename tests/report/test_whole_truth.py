@@ -239,7 +239,7 @@ def test_no_page_moves_a_harm_of_which_another_claims_no_change(run_id, no_flips
         assert " cuts " not in cut or re.search(r" cuts [\d,]+ ", cut), cut
 
 
-REAL, JUDGE = "925d71cd799d31e0", "3a1492739673aac9"
+REAL, JUDGE = "addf0902ecdbd885", "6823178f0ef8aa71"
 
 
 def test_the_app_opens_on_the_real_models_audit_of_five_axes():
