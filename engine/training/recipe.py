@@ -73,6 +73,14 @@ class Recipe:
         return found
 
 
+def rate_left(schedule: str, done: float, of: float = 1.0) -> float:
+    """Share of a learning rate that is left at `done` of `of`: a falling cosine, a line to zero, or
+    all of it under any other schedule."""
+    if schedule == "cosine":
+        return 0.5 * (1 + math.cos(math.pi * done / of))
+    return 1 - done / of if schedule == "linear" else 1.0
+
+
 STOPS = "Epochs without a lower validation loss until it stops (0: never)"
 SETTINGS = (
     Setting("epochs", "integer", None, "", 0, label="Epochs"),
