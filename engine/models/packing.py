@@ -96,7 +96,8 @@ def left_pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Batch
 def padded(texts: Sequence[list[int]], kinds: Sequence[int], model: Any) -> Laid:
     """A row for each text, token ids; equal ones of a kind share it.
 
-    kinds: of each text, such as the heads that are silenced while it is read; only texts of a kind share a row.
+    kinds: of each text, such as which heads are silenced while it is read; only texts of a kind
+    share a row.
     """
     rows: dict[Any, int] = {}
     row = [

@@ -2,7 +2,7 @@
 
 Lower level: theta*(m) = argmin over theta of l(m * theta) + rho/2 |theta|^2.
 Upper level: F(m) = u(m * theta*(m)).
-With z = m * theta, g = the gradient of u at z, g_lower that of l, and H the Hessian of l at z:
+z = m * theta, g is the gradient of u at z, g_lower that of l, and H the Hessian of l at z.
 
     dF/dm = theta * g + (d theta*/dm)^T (m * g).
 
