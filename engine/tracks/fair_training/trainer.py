@@ -33,7 +33,7 @@ from engine.tracks.fair_training.masked import (
     best,
     unmasked,
 )
-from engine.tracks.fair_training.methods import DEGRADATION, LOOKS, FairJob, Trained
+from engine.tracks.fair_training.methods import DEGRADATION, LOOKS, SPENT, FairJob, Trained
 from engine.tracks.fair_training.surrogate import Surrogate, levels_of
 from engine.training.fit import SAVE_EVERY, Batch, mixed, optimizer_of
 from engine.training.recipe import rate_left
@@ -46,7 +46,6 @@ ALMOST = 1e-4
 """What a cut unit is multiplied by while the mask's gradient is read: at exactly 0 a ReLU behind it
 lets no gradient through, so that no filter could ever come back; this is the derivative from the
 side where it acts."""
-SPENT = ("iterations", "mask_updates", "examples", "seconds")
 
 
 @dataclass(frozen=True)

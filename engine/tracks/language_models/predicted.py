@@ -51,7 +51,7 @@ missed per sqrt(head)."""
 GROUPS = "head_groups"
 
 
-LEVEL, DELTA = ("value", "low", "high"), ("delta", "delta_low", "delta_high")
+VALUE, DELTA = ("value", "low", "high"), ("delta", "delta_low", "delta_high")
 
 
 class Guess(NamedTuple):
@@ -148,7 +148,7 @@ def predicted(run: Run, units: Sequence[int], axis: str) -> Prediction:
         change,
         Guess(*(level + end for end in change)),
         Guess(*(text * math.exp(end) for end in log)),
-        pd.DataFrame([(name, *guess) for name, guess in groups.items()], columns=["group", *LEVEL]),
+        pd.DataFrame([(name, *guess) for name, guess in groups.items()], columns=["group", *VALUE]),
         len(bias_scale.missed),
         _note(
             bias_scale, change, len(units), "z_bias" in set(lookup.frame(run, "scores")["score"])
@@ -352,7 +352,7 @@ def _results(run: Run, choice: Choice, found: Prediction) -> list[dict[str, obje
     return [
         same
         | {"metric": metric, "axis": axis, "n": dense["n"]}
-        | level.named(*LEVEL)
+        | level.named(*VALUE)
         | change.named(*DELTA)
         for metric, axis, dense, level, change in rows
     ]
@@ -364,8 +364,8 @@ def _ahead_groups(run: Run, choice: Choice, found: Prediction) -> pd.DataFrame:
     dense = lookup.groups_of(run, "dense", "toxicity", choice.measured)
     was = dense[["group", "metric", "axis", "n", "verdict"]].assign(was=dense["value"])
     table = found.groups.merge(was, on="group")
-    moved = {delta: table[name] for delta, name in zip(DELTA, LEVEL, strict=True)}
-    ends = {name: (table["was"] + table[name]).clip(0.0, 1.0) for name in LEVEL}
+    moved = {delta: table[name] for delta, name in zip(DELTA, VALUE, strict=True)}
+    ends = {name: (table["was"] + table[name]).clip(0.0, 1.0) for name in VALUE}
     return table.assign(**moved, **ends).drop(columns="was")
 
 

@@ -54,7 +54,7 @@ from engine.surgery.named import mask_of_units, units_of, written_heads
 from engine.tracks.text_classifiers.panels.survival import head_said, two_sided
 from engine.tracks.text_classifiers.words import NOT_RETUNED
 
-LEVEL = Fault(
+NO_LEVEL = Fault(
     "sparsity",
     "of a text classifier's method is trained or walked for: it is asked as an audit with one level"
     " more.",
@@ -66,7 +66,7 @@ def chosen_heads(run: Run, request: Growth) -> tuple[Chosen, str]:
     """The set that a growth asks of a run, and the split of its texts. RequestError where there is
     none."""
     counted = f": layer times {run.model['n_heads']} plus head"
-    check_set(run, request, LEVEL, run.n_units, counted)
+    check_set(run, request, NO_LEVEL, run.n_units, counted)
     mask = mask_of_units(run, request.units)
     return chosen_of(run, request, mask, mask.units, cut_of)
 
