@@ -166,7 +166,7 @@ SAME = 1e-12
 """Means of equal numbers may differ in their last digits."""
 
 
-class View(NamedTuple):
+class Cell(NamedTuple):
     """What is measured: the metric, on all texts ("", "") or on those of a group of an axis."""
 
     axis: str
@@ -179,20 +179,20 @@ def ticket_tables(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """ticket_levels (every arm, sparsity and group) and tickets (every arm and group: the largest
     sparsity)."""
-    views = views_of(context, measure)
-    full = {view: values_of(context, dense, rows, view) for view, rows in views.items()}
+    cells = cells_of(context, measure)
+    full = {cell: values_of(context, dense, rows, cell) for cell, rows in cells.items()}
     levels = []
     for level in finished.levels:
         shards = level.shards()
         distinct = len({_model(context, shard) for shard in shards})
         flat = sum(degenerate(context.answers(shard)) for shard in shards)
-        for view, rows in views.items():
-            found = ticket_of(values_of(context, shards, rows, view), full[view], distinct)
+        for cell, rows in cells.items():
+            found = ticket_of(values_of(context, shards, rows, cell), full[cell], distinct)
             levels.append(
                 {
                     "method": level.arm.name,
                     "sparsity": level.sparsity,
-                    **view._asdict(),
+                    **cell._asdict(),
                     **asdict(found),
                     "matching": found.matching,
                     "n": len(rows),
@@ -210,21 +210,21 @@ def _model(context: TextContext, shard: TextShard) -> tuple[object, ...]:
     return shard.trained, shard.off, shard.trial if tuned_here else 0
 
 
-def views_of(context: TextContext, measure: GroupMeasure) -> dict[View, np.ndarray]:
-    """The positions of each view's test texts, [texts] int. Groups too small for a verdict are left
+def cells_of(context: TextContext, measure: GroupMeasure) -> dict[Cell, np.ndarray]:
+    """The positions of each cell's test texts, [texts] int. Groups too small for a verdict are left
     out."""
-    found = {View("", "", context.texts.metric): np.arange(len(context.table(TEST)))}
-    return found | {View(*group, "accuracy"): rows for group, rows in measure.members().items()}
+    found = {Cell("", "", context.texts.metric): np.arange(len(context.table(TEST)))}
+    return found | {Cell(*group, "accuracy"): rows for group, rows in measure.members().items()}
 
 
 def values_of(
-    context: TextContext, shards: Sequence[TextShard], rows: np.ndarray, view: View
+    context: TextContext, shards: Sequence[TextShard], rows: np.ndarray, cell: Cell
 ) -> list[float]:
-    """One value per trial of a view, whose test texts are `rows` [texts] int."""
+    """One value per trial of a cell, whose test texts are `rows` [texts] int."""
     labels = context.table(TEST)["label"].to_numpy()
     answers = context.exact(shards)
-    if not view.axis:
-        return [task_metric(view.metric, part, labels) for part in answers]
+    if not cell.axis:
+        return [task_metric(cell.metric, part, labels) for part in answers]
     return [float((predicted(part)[rows] == labels[rows]).mean()) for part in answers]
 
 
@@ -255,12 +255,12 @@ def null_tables(
 
     q: Benjamini-Hochberg over arms and sparsities, per group of texts.
     """
-    shards, views = null_shards(context, finished.arms), views_of(context, measure)
-    worth = {key: _worth(context, shard, views) for key, shard in shards.items()}
+    shards, cells = null_shards(context, finished.arms), cells_of(context, measure)
+    worth = {key: _worth(context, shard, cells) for key, shard in shards.items()}
     masks = [
         row for key, shard in shards.items() for row in _mask_rows(context, key, shard, worth[key])
     ]
-    ranks = list(_rank_rows(context, finished, worth, views)) if shards else []
+    ranks = list(_rank_rows(context, finished, worth, cells)) if shards else []
     found = pd.DataFrame(ranks, columns=[name for name in RANKS if name != "q"])
     q = (
         found.groupby(["axis", "group"])["p"].transform(benjamini_hochberg)
@@ -271,14 +271,14 @@ def null_tables(
 
 
 def _worth(
-    context: TextContext, shard: TextShard, views: dict[View, np.ndarray]
-) -> dict[View, np.ndarray]:
+    context: TextContext, shard: TextShard, cells: dict[Cell, np.ndarray]
+) -> dict[Cell, np.ndarray]:
     """The metric of every random mask, [masks], of all texts and of every group."""
     predicted = context.without_weights(shard)[0]["predicted"].astype(np.int64)
     labels, k = context.table(TEST)["label"].to_numpy(), len(context.any_model.classes)
     return {
-        view: worth_of(predicted[:, rows], labels[rows], view.metric, k)
-        for view, rows in views.items()
+        cell: worth_of(predicted[:, rows], labels[rows], cell.metric, k)
+        for cell, rows in cells.items()
     }
 
 
@@ -294,41 +294,41 @@ def _mask_rows(
     context: TextContext,
     key: tuple[float, int],
     shard: TextShard,
-    worth: Mapping[View, np.ndarray],
+    worth: Mapping[Cell, np.ndarray],
 ) -> Iterator[Values]:
     """A row per mask and group of texts; the units stand with the row of all texts."""
     units = [json.dumps(row) for row in context.without_weights(shard)[0]["units"].tolist()]
-    for view, values in worth.items():
+    for cell, values in worth.items():
         for mask, value in enumerate(values):
             yield {
                 "sparsity": key[0],
                 "seed": key[1],
                 "mask": mask,
-                **view._asdict(),
+                **cell._asdict(),
                 "value": float(value),
                 "n_cut": shard.n_cut,
-                "units": "" if view.axis else units[mask],
+                "units": "" if cell.axis else units[mask],
             }
 
 
 def _rank_rows(
     context: TextContext,
     finished: Finished,
-    worth: Mapping[tuple[float, int], Mapping[View, np.ndarray]],
-    views: Mapping[View, np.ndarray],
+    worth: Mapping[tuple[float, int], Mapping[Cell, np.ndarray]],
+    cells: Mapping[Cell, np.ndarray],
 ) -> Iterator[Values]:
     for level in finished.levels:
         if level.arm.procedure.retrains:
             continue
-        for view, rows in views.items():
-            values = np.array(values_of(context, level.shards(), rows, view))
+        for cell, rows in cells.items():
+            values = np.array(values_of(context, level.shards(), rows, cell))
             trials = range(level.arm.n_trials)
-            chance = np.stack([worth[level.sparsity, trial][view] for trial in trials])
+            chance = np.stack([worth[level.sparsity, trial][cell] for trial in trials])
             found = rank_among(values, chance)
             yield {
                 "method": level.arm.name,
                 "sparsity": level.sparsity,
-                **view._asdict(),
+                **cell._asdict(),
                 "value": float(values.mean()),
                 **asdict(found),
                 "n_masks": chance.shape[1],

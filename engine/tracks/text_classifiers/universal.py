@@ -40,7 +40,7 @@ from engine.tracks.text_classifiers.procedures import dense_trials
 from engine.tracks.text_classifiers.request import TextPlan, TextRequest, validate_text
 from engine.tracks.text_classifiers.run import AUDIT, at_chance
 from engine.tracks.text_classifiers.tables import (
-    View,
+    Cell,
     measure_of,
     rank_among,
     ticket_of,
@@ -251,7 +251,7 @@ def _on_task(
 def _values(context: TextContext, shards: Sequence[TextShard]) -> np.ndarray:
     """The task's metric of every trial, [trials] float."""
     everything = np.arange(len(context.table(TEST)))
-    return np.array(values_of(context, shards, everything, View("", "", context.texts.metric)))
+    return np.array(values_of(context, shards, everything, Cell("", "", context.texts.metric)))
 
 
 def _level(values: np.ndarray, full: np.ndarray, doubt: str) -> Values:
