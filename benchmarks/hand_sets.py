@@ -21,7 +21,7 @@ from engine.audit.session import absent
 from engine.audit.tracks import track_of_run
 from engine.core.types import Hooks, rng
 from engine.report.charts.panel import Choice
-from engine.report.hand_sets import TEST, VIEW, tried_variant
+from engine.report.hand_sets import CELL, TEST, tried_variant
 from engine.report.tracks import Bench, track_of
 from engine.resident.warm import Warm
 from engine.store.runs import EMBEDDED, Run, Store, find_run
@@ -88,8 +88,8 @@ def held(run: Run, store: Store, number: int) -> pd.DataFrame:
         grown = track_of_run(run).part("grow")(growth, store, Hooks(), warm=warm)
         variant = tried_variant(grown, units, partial(_bench(run).cut_of, run))
         measured = _numbers({name: grown.table(name) for name in ("results", "groups")})
-        measured = measured[measured["variant"] == variant][[*VIEW, "value"]]
-        both = guesses.merge(measured, on=list(VIEW), suffixes=("", "_then"))
+        measured = measured[measured["variant"] == variant][[*CELL, "value"]]
+        both = guesses.merge(measured, on=list(CELL), suffixes=("", "_then"))
         miss = both["value_then"] - both["value"]
         holds = miss.between(
             both["low"] - both["value"] - 1e-9, both["high"] - both["value"] + 1e-9

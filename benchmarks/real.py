@@ -113,7 +113,7 @@ def generated(lm: LanguageModel, texts: Sequence[str]) -> list[str]:
         batch = left_pad(rows[at : at + size], lm.device)
         new = lm.model.generate(
             input_ids=batch.ids,
-            attention_mask=batch.mask,
+            attention_mask=batch.real,
             do_sample=True,
             top_k=0,
             top_p=1.0,

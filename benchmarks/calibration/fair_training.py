@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from benchmarks.report import Measure
-from engine.tracks.fair_training.trainer import closed_form, exact
+from engine.tracks.fair_training.implicit import closed_form, exact
 
 D = torch.float64
 FEATURES, POINTS, STEP = 6, 200, 1e-4

@@ -29,7 +29,7 @@ from engine.tracks.language_models.bias import bias
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.opening import Audit, open_audit
 from engine.tracks.language_models.perplexity import perplexity
-from engine.tracks.language_models.predicted import Guess, fitted, measured_sets, scales
+from engine.tracks.language_models.predicted import Guess, fitted, measured_sets, sums
 from engine.tracks.language_models.request import prompt_plan_of
 from engine.tracks.language_models.tables import TEST, Measured
 from engine.tracks.language_models.variants import What
@@ -90,13 +90,13 @@ def _new(run: Run, axes: Sequence[str], quick: bool) -> Iterator[Row]:
                     one: kind for kind, one in {kind: one for one, kind in sets.items()}.items()
                 }
             for units, *true in _measured(audit, axis, list(sets)):
-                for name, scale, one in zip(NUMBERS, scales(run, axis), true, strict=True):
+                for name, scale, one in zip(NUMBERS, sums(run, axis), true, strict=True):
                     yield _row(name, sets[units], axis, scale.guess(units), one)
 
 
 def _drawn(run: Run, axis: str) -> dict[Units, str]:
     """Sets with their kinds, drawn with a stated seed. Critical heads are drawn too."""
-    known, single = measured_sets(run, axis)[0], scales(run, axis)[0].singles.value
+    known, single = measured_sets(run, axis)[0], sums(run, axis)[0].singles.value
     strong = np.argsort(-np.abs(single))[:2].tolist()
     draw, total = rng("predicted sets", "dev", axis), run.n_units
     found: dict[Units, str] = {}
@@ -152,7 +152,7 @@ def _left_out(run: Run, axes: Sequence[str]) -> Iterator[tuple[object, ...]]:
     levels = dict.fromkeys(tuple(json.loads(cut)) for cut in lookup.reported(run)["cut"])
     for axis in axes:
         for number, scale, sets in zip(
-            NUMBERS, scales(run, axis), measured_sets(run, axis), strict=True
+            NUMBERS, sums(run, axis), measured_sets(run, axis), strict=True
         ):
             for units in levels:
                 if units in sets:

@@ -22,6 +22,7 @@ from engine.audit.request import Request
 from engine.core.discover import members
 from engine.core.errors import Fault, chosen
 from engine.core.types import Values
+from engine.stats.clustered import TAILS
 from engine.store.runs import Run
 
 NAN = math.nan
@@ -250,7 +251,7 @@ def change(what: str, row: Values, seeds: float = NAN, scale: float = 1.0, **mor
 
 def mean_of(what: str, values: pd.Series, **more: Any) -> Finding:
     """A Finding of the mean of independent numbers, with Student's interval; of one number none."""
-    half = stdtrit(values.count() - 1, 0.975) * values.sem()
+    half = stdtrit(values.count() - 1, TAILS[1]) * values.sem()
     ours = values.mean()
     return Finding(what, ours=ours, low=ours - half, high=ours + half, **more)
 

@@ -331,23 +331,17 @@ def in_order(values: Iterable[str]) -> tuple[str, ...]:
 
 def read_json(path: Path) -> Values:
     """The object of a JSON file. Raises RequestError where there is none."""
-    text = text_of(path)
+    text, fix = text_of(path), "Give a JSON object with entries, as in the published file."
     try:
         content = json.loads(text)
         json.dumps(content, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError as error:
-        raise refusal(
-            path.name, "Some text holds half a character.", "Use the published file."
-        ) from error
-    except (
-        ValueError,
-        RecursionError,
-    ) as error:  # ValueError: no JSON, or a number of thousands of digits
-        raise refusal(
-            path.name, f"Not JSON ({str(error)[:200]}).", "Use the published file."
-        ) from error
+        raise refusal(path.name, "Some text holds half a character.", fix) from error
+    # ValueError: no JSON, or a number of thousands of digits.
+    except (ValueError, RecursionError) as error:
+        raise refusal(path.name, f"Not JSON ({str(error)[:200]}).", fix) from error
     if not isinstance(content, dict) or not content:
-        raise refusal(path.name, "Expected a JSON object with entries.", "Use the published file.")
+        raise refusal(path.name, "It holds no JSON object with entries.", fix)
     return content
 
 

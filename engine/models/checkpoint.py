@@ -32,8 +32,8 @@ from engine.models.notes import TOKENIZER, notes_on
 from engine.models.structure.adapter import FAMILIES, adapter_of
 from engine.models.weights import bytes_in, count_parameters, weight_hash, weights_in
 
-ADAPTERS = ("adapter_model.safetensors", "adapter_model.bin")
-_ADAPTER = re.compile(
+LORA_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
+_LORA_TENSOR = re.compile(
     r"(^|\.)(lora_(A|B|embedding_A|embedding_B|magnitude_vector)|base_model\.model)\."
 )
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "tokenizer.model", "vocab.txt")
@@ -104,7 +104,7 @@ def inspect_folder(
     files, shapes, more = weights_in(folder)
     faults += more
     faults += [
-        *adapter_faults(folder, shapes),
+        *lora_faults(folder, shapes),
         *_field_faults(folder, causal),
         *quantised_faults(folder, as_arm),
         *_cut_faults(folder, causal),
@@ -169,11 +169,11 @@ def _field_faults(folder: Path, causal: bool) -> list[Fault]:
     return faults
 
 
-def adapter_faults(folder: Path, tensors: Iterable[str]) -> list[Fault]:
-    """An adapter beside or in the weights: transformers would apply it or leave it out, as peft is
-    installed or not."""
-    files = [name for name in ("adapter_config.json", *ADAPTERS) if (folder / name).exists()]
-    inside = [name for name in tensors if _ADAPTER.search(name)]
+def lora_faults(folder: Path, tensors: Iterable[str]) -> list[Fault]:
+    """An adapter of peft's (LoRA) beside or in the weights. transformers would apply it or
+    leave it out, as peft is installed or not."""
+    files = [name for name in ("adapter_config.json", *LORA_WEIGHTS) if (folder / name).exists()]
+    inside = [name for name in tensors if _LORA_TENSOR.search(name)]
     if not files and not inside:
         return []
     what = (

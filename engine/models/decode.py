@@ -130,11 +130,11 @@ def _sample(
     rows = [row or [0] for row in begun.rows()]
     before = [row[:-1] for row in rows]
     alive = torch.arange(len(rows), device=lm.device)
-    past, mask = None, alive.new_zeros(len(rows), 0)
+    past, real = None, alive.new_zeros(len(rows), 0)
     hooks.check()
     if laid := laid_of(lm, before, kinds):
         batch(range(len(rows)), laid)
-        past, mask = laid.cache(lm.model), laid.real
+        past, real = laid.cache(lm.model), laid.real
     ids, positions = (
         torch.tensor(one, device=lm.device)[:, None]
         for one in ([row[-1] for row in rows], [len(one) for one in before])
@@ -148,8 +148,8 @@ def _sample(
     batch(range(len(rows)), None)
     while True:
         hooks.check()
-        mask = torch.cat([mask, mask.new_ones(len(mask), 1)], dim=1)
-        result = forward(lm.model, Batch(ids, mask, positions), past)
+        real = torch.cat([real, real.new_ones(len(real), 1)], dim=1)
+        result = forward(lm.model, Batch(ids, real, positions), past)
         past, logits = result.past_key_values, result.logits[:, -1].float()
         check_finite(lm, logits)
         token, lead = winners(filtered(logits, decoding), streams[alive], steps, near)
@@ -168,8 +168,8 @@ def _sample(
         if not bool(going.all()):
             keep = going.nonzero(as_tuple=True)[0]
             past.batch_select_indices(keep)
-            alive, token, mask, positions, steps = (
-                part[keep] for part in (alive, token, mask, positions, steps)
+            alive, token, real, positions, steps = (
+                part[keep] for part in (alive, token, real, positions, steps)
             )
             batch(alive.tolist(), None)
         ids, positions = token[:, None], positions + 1

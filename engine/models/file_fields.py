@@ -221,7 +221,7 @@ _MERGE = (
     "Merge the adapter into its model (peft: merge_and_unload, then save_pretrained) and give that"
     " folder."
 )
-_ADAPTER = _fates(
+_LORA = _fates(
     (refused(_MERGE), "peft_type"),
     (
         irrelevant("read only with peft_type, which is refused"),
@@ -310,7 +310,7 @@ FIELDS: dict[str, dict[str, Fate]] = {
     "preprocessor_config.json": _IMAGES,
     "generation_config.json": _GENERATION,
     "tokenizer_config.json": _TOKENIZER,
-    "adapter_config.json": _ADAPTER,
+    "adapter_config.json": _LORA,
     "config.json": _CONFIG,
 }
 """By file, then by field. Of config.json only what every family shares; the rest belongs to

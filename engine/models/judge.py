@@ -23,7 +23,7 @@ from engine.core.errors import Fault, PruneAuditError, RequestError, refusal, un
 from engine.core.files import sha256_of
 from engine.core.types import Hooks, Values, digest_of
 from engine.models import catalog, runtime
-from engine.models.checkpoint import adapter_faults, load_tokenizer, plain_config, tokenizer_missing
+from engine.models.checkpoint import load_tokenizer, lora_faults, plain_config, tokenizer_missing
 from engine.models.completeness import Match, incomplete, loaded, match_of
 from engine.models.config_file import (
     CONFIG,
@@ -108,7 +108,7 @@ def _classifier(name: str, sha256: str | None, label: str) -> JudgeInfo:
     if len(set(labels)) < len(labels):
         fix = "Give each output a name of its own in config.json."
         wrong.append(Fault(where, "names two outputs alike.", fix))
-    faults += adapter_faults(folder, shapes)
+    faults += lora_faults(folder, shapes)
     for file in (CONFIG, TOKENIZER):
         # A judge obeys what says what makes probabilities.
         fields = config_or_nothing(folder, file)

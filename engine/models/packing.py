@@ -23,20 +23,25 @@ WIDTH = 128
 
 @dataclass(frozen=True)
 class Batch:
-    """Left-padded prompts. ids, mask, positions: [batch, longest] int64. Positions count real
-    tokens from 0."""
+    """Rows of tokens. ids, real, positions: [rows, longest] int64; real is 1 at tokens and 0 at
+    padding, positions count from 0 in every text.
+
+    seen [rows, 1, longest, longest]: what is added to attention where texts share a row, so that
+    each token sees its own text; None where a row is one text.
+    """
 
     ids: torch.Tensor
-    mask: torch.Tensor
+    real: torch.Tensor
     positions: torch.Tensor
+    seen: torch.Tensor | None = None
 
 
 def forward(model: Any, batch: Batch, past: Any = None, keep: bool = True) -> Any:
     """What `model` answers, with logits of the last token alone. past: what it kept of the tokens
-    before; mask is then of all of them. `keep` what is needed to go on from there."""
+    before; `real` is then of all of them. `keep` what is needed to go on from there."""
     return model(
         input_ids=batch.ids,
-        attention_mask=batch.mask,
+        attention_mask=batch.real if batch.seen is None else batch.seen,
         position_ids=batch.positions,
         past_key_values=past,
         use_cache=keep,
@@ -48,9 +53,8 @@ def forward(model: Any, batch: Batch, past: Any = None, keep: bool = True) -> An
 class Laid:
     """Several texts as they are put through a model, and where each lies in it.
 
-    batch: what is read; its mask is [rows, tokens] of real tokens, or [rows, 1, tokens, tokens] of
-    what is added to attention. first: a text of each row. row [texts]: where each text is. at,
-    real [texts, longest]: the places of its tokens, padded left, and which of them are its own.
+    batch: what is read. first: a text of each row. row [texts]: where each text is. at, real
+    [texts, longest]: the places of its tokens, padded left, and which of them are its own.
     """
 
     batch: Batch
@@ -63,7 +67,7 @@ class Laid:
         """What `model` keeps of every text, as after a row per text: [texts, heads, longest, width]
         in each layer."""
         past = forward(model, self.batch).past_key_values
-        if self.batch.mask.dim() == 2:
+        if self.batch.seen is None:
             past.batch_select_indices(self.row)
             return past
         if {type(layer).__name__ for layer in past.layers} != {"DynamicLayer"}:
@@ -78,22 +82,22 @@ class Laid:
 
 
 def left_pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Batch:
-    """Pad rows of token ids on the left. The pad id is 0: masked positions never reach the
-    result."""
+    """Pad rows of token ids on the left. The pad id is 0: padding never reaches the result."""
     longest = max(len(row) for row in rows)
     ids = np.zeros((len(rows), longest), dtype=np.int64)
-    mask = np.zeros_like(ids)
+    real = np.zeros_like(ids)
     for at, row in enumerate(rows):
         ids[at, longest - len(row) :] = row
-        mask[at, longest - len(row) :] = 1
-    positions = np.maximum(mask.cumsum(1) - 1, 0)
-    return Batch(*(torch.from_numpy(array).to(device) for array in (ids, mask, positions)))
+        real[at, longest - len(row) :] = 1
+    positions = np.maximum(real.cumsum(1) - 1, 0)
+    return Batch(*(torch.from_numpy(array).to(device) for array in (ids, real, positions)))
 
 
 def padded(texts: Sequence[list[int]], kinds: Sequence[int], model: Any) -> Laid:
     """A row for each text, token ids; equal ones of a kind share it.
 
-    kinds: of each text, such as the mask under which it is read; only texts of a kind share a row.
+    kinds: of each text, such as which heads are silenced while it is read; only texts of a kind
+    share a row.
     """
     rows: dict[Any, int] = {}
     row = [
@@ -103,12 +107,12 @@ def padded(texts: Sequence[list[int]], kinds: Sequence[int], model: Any) -> Laid
     batch = left_pad([texts[at] for at in first], model.device)
     where = torch.tensor(row, device=model.device)
     places = torch.arange(batch.ids.shape[1], device=model.device).expand(len(texts), -1)
-    return Laid(batch, first, where, places, batch.mask[where])
+    return Laid(batch, first, where, places, batch.real[where])
 
 
 def packed(texts: Sequence[list[int]], kinds: Sequence[int], model: Any) -> Laid:
     """Several texts in a row. Sorted, texts that begin alike are neighbours: each adds only the
-    tokens that the one before it lacks, and the mask shows every token those of its own text.
+    tokens that the one before it lacks, and every token sees those of its own text alone.
 
     Kinds fill their rows unevenly: where there are several, no row is wider than the longest text.
     """
@@ -128,23 +132,23 @@ def packed(texts: Sequence[list[int]], kinds: Sequence[int], model: Any) -> Laid
         row_of_text[at], places_of_text[at] = len(rows) - 1, [*places_of_text[last][:same], *new]
         last = at
     size = max(map(len, rows))
-    read = np.zeros((2, len(rows), size), np.int64)
+    read = np.zeros((3, len(rows), size), np.int64)
     visible = np.zeros((len(rows), size, size), bool)
     visible[:, range(size), range(size)] = True
     for at, tokens in enumerate(rows):
-        read[:, at, : len(tokens)] = np.reshape(tokens, (-1, 2)).T
+        read[:, at, : len(tokens)] = [*np.reshape(tokens, (-1, 2)).T, np.ones(len(tokens))]
     padded_places, is_own = np.zeros((2, len(texts), longest), np.int64)
     for at, path in enumerate(places_of_text):
-        own, both = slice(longest - len(path), None), [np.array(path, np.int64)] * 2
-        padded_places[at, own], is_own[at, own] = path, 1
+        end, both = slice(longest - len(path), None), [np.array(path, np.int64)] * 2
+        padded_places[at, end], is_own[at, end] = path, 1
         visible[row_of_text[at]][np.ix_(*both)] = np.tri(len(path), dtype=bool)
-    ids, positions, where, places, real, shown = (
+    ids, positions, real, where, places, own, shown = (
         torch.as_tensor(one, device=model.device)
         for one in (*read, np.array(row_of_text), padded_places, is_own, visible[:, None])
     )
-    mask = torch.zeros(shown.shape, dtype=model.dtype, device=model.device)
-    mask.masked_fill_(~shown, torch.finfo(model.dtype).min)
-    return Laid(Batch(ids, mask, positions), first, where, places, real)
+    seen = torch.zeros(shown.shape, dtype=model.dtype, device=model.device)
+    seen.masked_fill_(~shown, torch.finfo(model.dtype).min)
+    return Laid(Batch(ids, real, positions, seen), first, where, places, own)
 
 
 def logits_of_last(
@@ -158,6 +162,6 @@ def logits_of_last(
     laid = lay([text[:-1] for text in texts], [0] * len(texts), model)
     past, last = laid.cache(model), texts[-1]
     past.batch_select_indices(torch.tensor([len(texts) - 1], device=model.device))
-    mask = torch.nn.functional.pad(laid.real[-1:], (0, 1), value=1)
+    real = torch.nn.functional.pad(laid.real[-1:], (0, 1), value=1)
     ids, places = torch.tensor([last[-1:], [len(last) - 1]], device=model.device)[:, None]
-    return forward(model, Batch(ids, mask, places), past).logits[:, -1]
+    return forward(model, Batch(ids, real, places), past).logits[:, -1]

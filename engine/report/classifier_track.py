@@ -21,6 +21,7 @@ from engine.report.tracks import (
     Evidence,
     Flags,
     Front,
+    FrontView,
     Measure,
     Nouns,
     Null,
@@ -28,7 +29,6 @@ from engine.report.tracks import (
     Readings,
     Telling,
     Track,
-    View,
     track_of,
 )
 from engine.store.runs import Run, where
@@ -99,8 +99,10 @@ def screen(
     """
     repeat, every = nouns.repeat, f" and {swept}" * bool(swept)
     views = {
-        "test": View(f"Mean of {repeat}s (reported)", "test", False, f"the mean over {repeat}s"),
-        "trials": View(
+        "test": FrontView(
+            f"Mean of {repeat}s (reported)", "test", False, f"the mean over {repeat}s"
+        ),
+        "trials": FrontView(
             f"Every {repeat}{every}",
             "test",
             True,

@@ -413,7 +413,7 @@ def variant_rows(grown: Grown, found: HandSet) -> pd.DataFrame:
     return pd.DataFrame(rows)[list(table.columns)]
 
 
-VIEW = ("axis", "group", "metric")
+CELL = ("axis", "group", "metric")
 """What a predicted number of a classifier is about: ("", "", metric) of all items, (axis, group,
 metric), (axis, "", a gap)."""
 
@@ -427,7 +427,7 @@ def foretold(
     told: str,
     seconds: float = math.nan,
 ) -> Ahead:
-    """A set as its prediction. guesses: a row per VIEW with n, value, delta and their ends.
+    """A set as its prediction. guesses: a row per CELL with n, value, delta and their ends.
     columns: what its variant has besides its size."""
     name, table = name_of(mask.digest), lookup.frame(run, "variants")
     row = {
@@ -442,7 +442,7 @@ def foretold(
     guesses = guesses.assign(variant=name, split=TEST, verdict="")
     is_group = guesses["group"] != ""
     dense = where(lookup.frame(run, "results"), variant="dense", split=TEST)
-    ends = dense.loc[dense["metric"].str.match("worst_|best_"), list(VIEW)]
+    ends = dense.loc[dense["metric"].str.match("worst_|best_"), list(CELL)]
     ends = ends.assign(of=ends["metric"].str.partition("_")[2])
     same = guesses.rename(columns={"metric": "of"})
     ends = same.merge(ends, on=["axis", "group", "of"]).drop(columns="of")

@@ -203,7 +203,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class View:
+class FrontView:
     """What the Pareto chart can be read from: a split, and whether variants that are not reported
     are points too."""
 
@@ -385,7 +385,7 @@ class Front:
     """What the Pareto chart shows of a kind of audit."""
 
     question: Callable[[Run, Choice], str]
-    views: Mapping[str, View]
+    views: Mapping[str, FrontView]
     marks: str
     """Columns of the variants table, apart by blanks, the method first: there every variant is a
     row."""

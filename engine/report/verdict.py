@@ -352,7 +352,7 @@ def loss_of(
     before, endless = row["value"] - row["delta"], measure.metric == "perplexity"
     scale = abs(before) if (is_share or endless) and before else 1.0
     sides = row["delta"] - row["delta_low"], row["delta_high"] - row["delta"]
-    error = max(sides) / scale / z_of(0.025) if all(map(math.isfinite, sides)) else math.nan
+    error = max(sides) / scale / z_of(MISSED / 2) if all(map(math.isfinite, sides)) else math.nan
     unit = 0.0 if endless else 1 / scale
     lost = measure.sign * row["delta"] / scale
     is_clear = phrasing.direction(row, among) == measure.worse

@@ -190,7 +190,7 @@ def tokens_of(lm: LanguageModel, prompts: Sequence[str], longest: int) -> dict[s
     model's device."""
     rows = lm.tokenizer(list(prompts), truncation=True, max_length=longest)["input_ids"]
     batch = left_pad(rows, lm.device)
-    return {"input_ids": batch.ids, "attention_mask": batch.mask, "position_ids": batch.positions}
+    return {"input_ids": batch.ids, "attention_mask": batch.real, "position_ids": batch.positions}
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from engine.core.errors import PruneAuditError
 from engine.core.types import Values, key_of, rng
 from engine.training.losses import Targets
-from engine.training.recipe import Keep, Nowhere, Recipe
+from engine.training.recipe import Keep, Nowhere, Recipe, rate_left
 
 # Batches of training images in a seeded order: from memory where they fit, else decoded ahead by
 # threads.
@@ -181,7 +181,7 @@ class Logits(nn.Module):
 
 
 SAVE_EVERY = 15.0
-"""Seconds between two checkpoints of one fit."""
+"""Seconds between two checkpoints of a training."""
 BODY = 1
 """Which group of the optimizer's parameters is everything below the last layer."""
 
@@ -319,14 +319,9 @@ def optimizer_of(parameters: Iterable[Any], recipe: Recipe) -> torch.optim.Optim
 
 
 def _set_rates(optimizer: torch.optim.Optimizer, recipe: Recipe, epoch: int) -> float:
-    """The rate of this epoch: cosine annealing with T_max = epochs, a line to zero, steps of a
-    tenth, or constant."""
-    rate = recipe.rate
-    if recipe.schedule == "cosine":
-        rate *= 0.5 * (1 + math.cos(math.pi * epoch / max(1, recipe.epochs)))
-    elif recipe.schedule == "linear":
-        rate *= 1 - epoch / max(1, recipe.epochs)
-    elif recipe.schedule == "steps":
+    """The rate of this epoch: as `rate_left` says, or steps of a tenth."""
+    rate = recipe.rate * rate_left(recipe.schedule, epoch, max(1, recipe.epochs))
+    if recipe.schedule == "steps":
         rate *= 0.1 ** sum(epoch >= at for at in recipe.steps)
     for place, group in enumerate(optimizer.param_groups):
         frozen = place == BODY and epoch < recipe.frozen_epochs

@@ -62,7 +62,11 @@ class Recipe:
     def faults(self, where: str) -> list[Fault]:
         """Values that cannot be."""
         found = [
-            Fault(f"{where} {one.name}", f"{value!r} is not allowed.", f"Give {one.allowed()}.")
+            Fault(
+                f"{where} {one.name}",
+                f"{value!r} is not allowed.",
+                f"Give {one.allowed()}{WHY.get(one.name, '')}.",
+            )
             for one in SETTINGS
             if not one.allows(value := getattr(self, one.name))
         ]
@@ -73,11 +77,18 @@ class Recipe:
         return found
 
 
+def rate_left(schedule: str, done: float, of: float = 1.0) -> float:
+    """Share of a learning rate that is left at `done` of `of`: a falling cosine, a line to zero, or
+    all of it under any other schedule."""
+    if schedule == "cosine":
+        return 0.5 * (1 + math.cos(math.pi * done / of))
+    return 1 - done / of if schedule == "linear" else 1.0
+
+
 STOPS = "Epochs without a lower validation loss until it stops (0: never)"
 SETTINGS = (
     Setting("epochs", "integer", None, "", 0, label="Epochs"),
     Setting("rate", "number", None, "", above=0.0, label="Learning rate"),
-    # Batch norm cannot train on one image.
     Setting("batch", "integer", None, "", 2, label="{} per batch"),
     Setting("schedule", "choice", None, "", choices=SCHEDULES),
     Setting("body_share", "number", None, "", 0.0, 1.0),
@@ -88,6 +99,13 @@ SETTINGS = (
     Setting("mirror", "flag", None, ""),
 )
 """What the fields of a recipe may be, but for `steps`."""
+WHY = {
+    "batch": ": batch norm cannot train on one alone",
+    "epochs": ", 0 for none",
+    "frozen_epochs": ", 0 for none",
+    "patience": ", 0 for never",
+}
+"""What a fault says behind that."""
 
 
 def recipe_settings(usual: Values, item: str, names: Sequence[str] = ASKED) -> tuple[Setting, ...]:

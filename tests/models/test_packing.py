@@ -30,7 +30,7 @@ TEXTS = [[5, 6, 7], [5, 6, 8, 9], [], [5, 6, 7], [4], [5, 6, 8, 9, 3, 4, 7]]
 
 def test_rows_are_padded_on_the_left():
     batch = left_pad([[4, 5, 6, 7], [8]], "cpu")
-    assert batch.mask.tolist() == [[1, 1, 1, 1], [0, 0, 0, 1]]
+    assert batch.real.tolist() == [[1, 1, 1, 1], [0, 0, 0, 1]]
     assert batch.positions.tolist() == [[0, 1, 2, 3], [0, 0, 0, 0]]
 
 
@@ -39,7 +39,8 @@ def test_a_token_stands_where_it_does_in_its_text_and_sees_that_text_alone():
     one = packed([[5, 6, 7], [5, 6, 8], [9]], [0] * 3, model)
     assert one.batch.ids.tolist() == [[5, 6, 7, 8, 9]] and one.first == [0]
     assert one.batch.positions.tolist() == [[0, 1, 2, 2, 0]]
-    assert (one.batch.mask[0, 0] == 0).int().tolist() == [
+    assert one.batch.real.tolist() == [[1] * 5]
+    assert (one.batch.seen[0, 0] == 0).int().tolist() == [
         [1, 0, 0, 0, 0],
         [1, 1, 0, 0, 0],
         [1, 1, 1, 0, 0],
@@ -95,7 +96,7 @@ def test_a_wrong_mask_and_wrong_positions_are_found_out_whatever_the_tokens(
 
     def causal(one):
         size = one.batch.ids.shape[1]
-        return replace(one.batch, mask=torch.full((size, size), -1e9).triu(1)[None, None])
+        return replace(one.batch, seen=torch.full((size, size), -1e9).triu(1)[None, None])
 
     def along(one):
         return replace(one.batch, positions=torch.arange(one.batch.ids.shape[1])[None])

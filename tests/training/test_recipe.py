@@ -48,6 +48,11 @@ def test_a_value_that_cannot_be_is_named(name, value):
     assert [fault.where for fault in faults] == [f"retrain {name}"]
 
 
+def test_a_fault_says_why():
+    (fault,) = Recipe(batch=1).faults("retrain")
+    assert fault.fix == "Give a whole number from 2: batch norm cannot train on one alone."
+
+
 def test_faults_are_told_together():
     assert (
         len(Recipe(epochs=-1, batch=0, rate=0.0, schedule="x", body_share=2.0).faults("train")) == 5

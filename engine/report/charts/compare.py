@@ -500,7 +500,7 @@ def _compare_kinds_rows(run: Run, title: str, choice: Choice) -> list[dict[str, 
     for variant in lookup.of_axis(run, lookup.reported(run), choice.axis).to_dict("records"):
         quality = lookup.result(run, variant["variant"], QUALITY)
         gap = lookup.result(run, variant["variant"], GAP, choice.measured)
-        if quality is None or gap is None or not (_known(quality) and _known(gap)):
+        if quality is None or gap is None or math.isnan(quality["value"] + gap["value"]):
             continue
         row = {
             "run": title,
@@ -513,16 +513,10 @@ def _compare_kinds_rows(run: Run, title: str, choice: Choice) -> list[dict[str, 
             "n": gap["n"],
         }
         for start, measured in (("quality", quality), ("gap", gap)):
-            ends = (start, f"{start}_low", f"{start}_high")
-            row |= {
-                end: measured[of] for end, of in zip(ends, ("value", "low", "high"), strict=True)
-            }
+            row |= {start: measured["value"]}
+            row |= {f"{start}_{end}": measured[end] for end in ("low", "high")}
         found.append(row)
     return found
-
-
-def _known(row: Values) -> bool:
-    return row["value"] == row["value"]
 
 
 def _room(table: pd.DataFrame, column: str) -> list[float]:

@@ -52,7 +52,8 @@ FEW_PASSES = 10
 trained."""
 FEW = 30
 """Images of one class in one group below which a training learns that group from a handful."""
-Z = 1.96
+REACH = 1.96
+"""Standard errors within which a gap counts as noise."""
 CLAIMED = 0.94
 """Share of the iterations that BiFP's paper claims to save (its Fig. 6)."""
 
@@ -168,7 +169,7 @@ def _target(
                 "model. None was stated, so half of the dense model's gap of accuracy "
                 f"({targets['gap']:.3f}) is taken."
             )
-    elif targets["gap"] <= (noise := Z * context.look.gap_error()):
+    elif targets["gap"] <= (noise := REACH * context.look.gap_error()):
         yield (
             f"The validation gap to be reached ({targets['gap']:.3f}) is within the noise of "
             f"{len(context.looked)} images (±{noise:.3f}), so the time to reach it is partly luck."

@@ -57,6 +57,7 @@ from engine.tracks.fair_training.methods import (
     FLOPS,
     LOOKS,
     PHASE_POINT,
+    SPENT,
     WEIGHTS,
 )
 from engine.tracks.fair_training.request import (
@@ -74,8 +75,6 @@ DIFFERENCES = ("accuracy", "accuracy_gap", "tpr_gap")
 """What is compared between two methods, besides the gap of degradation."""
 GAP_OF = {ACCURACY: "gap", DEGRADATION: "degradation"}
 """Column of a curve that a notion is about."""
-COSTS_TO_REACH = ("iterations", "mask_updates", "examples", "seconds")
-"""What it took until a model was as fair and as accurate as stated."""
 
 
 def fair_tables(
@@ -317,17 +316,17 @@ def _reached(
                     "reached": first is not None,
                     "held": bool(met["met"].tail(1).any()),
                     **_costs_of(first),
-                    **{f"total_{name}": plain["spent"][name] for name in COSTS_TO_REACH},
+                    **{f"total_{name}": plain["spent"][name] for name in SPENT},
                 }
             )
     return pd.DataFrame(rows)
 
 
 def _costs_of(row: pd.Series | None) -> dict[str, float]:
-    names = dict(zip(COSTS_TO_REACH, ("step", "mask_updates", "examples", "seconds"), strict=True))
-    return {
-        name: float("nan") if row is None else float(row[column]) for name, column in names.items()
-    }
+    """What was spent by this row of a curve; its steps are the iterations."""
+    if row is None:
+        return dict.fromkeys(SPENT, np.nan)
+    return {name: float(row["step" if name == "iterations" else name]) for name in SPENT}
 
 
 def _share(context: FairContext, arm: FairArm, shard: FairShard) -> float:
@@ -477,14 +476,14 @@ def _areas(points: Sequence[Arm], place: int, reference: tuple[float, float]) ->
         [hypervolume(*each, reference) for each in zip(*seed, strict=True)]
         for seed in zip(wrong, apart, strict=True)
     ]
-    none, unknown = np.zeros(1, dtype=bool), np.full(1, np.nan)
+    none, uncounted = np.zeros(1, dtype=bool), np.full(1, np.nan)
     there = 1.0 if np.isfinite(reference[1]) else np.nan
     return Trials(
         first.numbers,
         there * np.array(values)[:, None],
         there * np.array(draws)[..., None],
         none,
-        unknown,
+        uncounted,
     )
 
 
@@ -497,10 +496,9 @@ def _cell(arm: Arm, axis: str, metric: str) -> int:
 # Performance degradation: does the cut cost every group the same? (BiFP, Definitions 2 and 3.)
 #
 # A group's degradation is the accuracy of the original model minus that of the cut one; the gap is
-# the highest minus the lowest over the groups that may be compared. It is never negative, so it is
-# above zero even where all groups lose
-# alike: the null band holds the gaps that come from exchanging group labels between images of the
-# same class.
+# the highest minus the lowest over the groups that may be compared. The original model is one fixed
+# model. The gap is never negative, so it is above zero even where all groups lose alike: the null
+# band holds the gaps that come from exchanging group labels between images of the same class.
 
 
 METRIC = "degradation_gap"
@@ -517,13 +515,11 @@ def degradation_gaps(arm: Arm, variant: str, number: int | None = None) -> pd.Da
     measure = arm.measure
     if arm is measure.dense_arm:
         return pd.DataFrame(columns=list(RESULTS))
-    trials = arm.trials if number is None else arm.trials.only(number)
-    places = (
-        range(len(arm.trials.numbers)) if number is None else [arm.trials.numbers.index(number)]
-    )
-    found, shown = degradation(arm, trials), []
+    numbers = arm.trials.numbers if number is None else (number,)
+    places = [arm.trials.numbers.index(one) for one in numbers]
+    found, shown = degradation(arm, arm.trials.only(*numbers)), []
     for place, (axis, exchange) in enumerate(zip(measure.axes[1:], measure.exchanges, strict=True)):
-        null = _null(arm, exchange, list(places), float(found.value[place]))
+        null = _null(arm, exchange, places, float(found.value[place]))
         few = len(axis.counts) < 2
         counted = axis.groups["n"].iloc[axis.counts].sum()
         first = int(where(measure.cells, axis=axis.name, metric="auc_gap").index[0])
@@ -561,12 +557,7 @@ def _groups_lost(arm: Arm, trials: Trials) -> Iterator[tuple[np.ndarray, np.ndar
     """Accuracy lost by the groups of every axis, [trials, groups, 1], on the redrawn images
     [trials, n_boot, groups, 1], and the groups' images, [groups, 1]."""
     dense = arm.measure.dense_arm.trials
-    own = {*trials.numbers} <= {
-        *dense.numbers
-    }  # a trial cut from its own dense model lost against that one
-    before = dense.only(*trials.numbers) if own else dense
-    lost = (before.values if own else before.values.mean(axis=0)) - trials.values
-    drawn = (before.draws if own else before.draws.mean(axis=0)) - trials.draws
+    lost, drawn = dense.values - trials.values, dense.draws - trials.draws
     for axis in arm.measure.axes[1:]:
         rows = where(arm.measure.cells, axis=axis.name, metric="accuracy", verdict="").index
         yield lost[:, rows, None], drawn[..., rows, None], trials.units[rows, None]
@@ -576,16 +567,10 @@ def _null(arm: Arm, exchange: Exchange, places: list[int], value: float) -> Band
     """Band of the gap between mean losses under exchanged labels."""
     if not exchange.n_groups:
         return NO_BAND
-    dense, numbers = arm.measure.dense_arm, arm.trials.numbers
-    own = {*numbers} <= {*dense.trials.numbers}
+    (before,) = arm.measure.dense_arm.right
     sizes = np.stack([(exchange.codes == group).sum(axis=0) for group in range(exchange.n_groups)])
     parts = []
     for place in places:
-        before = (
-            dense.right[dense.trials.numbers.index(numbers[place])]
-            if own
-            else dense.right.mean(axis=0)
-        )
         lost = (before.astype(float) - arm.right[place])[exchange.rows]
         sums = np.stack([lost @ (exchange.codes == group) for group in range(exchange.n_groups)])
         parts.append(sums / sizes)

@@ -22,7 +22,7 @@ from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
-from engine.report.hand_sets import TEST, VIEW, foretold
+from engine.report.hand_sets import CELL, TEST, foretold
 from engine.report.tracks import Ahead, Units
 from engine.stats.clustered import benjamini_hochberg, unwarned
 from engine.stats.gap_of_means import Z
@@ -100,15 +100,15 @@ def effects_said(run: Run, axis: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """views: rows of VIEW, n and dense (NaN of gaps, which come last). alone: what each filter
-    does, [views without gaps, units]. gaps: the places of the groups of each. shares: of its layer
+    """cells: rows of CELL, n and dense (NaN of gaps, which come last). alone: what each filter
+    does, [cells without gaps, units]. gaps: the places of the groups of each. shares: of its layer
     that each filter is, [units].
 
-    low, high: ends of misses, [views]. limits: by metric the largest size of a set for which sums
+    low, high: ends of misses, [cells]. limits: by metric the largest size of a set for which sums
     serve, 0 for none. missed: by metric what sums and "no change" missed (root mean square) of how
     many sets of up to that size."""
 
-    views: pd.DataFrame
+    cells: pd.DataFrame
     alone: np.ndarray
     gaps: Sequence[np.ndarray]
     shares: np.ndarray
@@ -118,18 +118,18 @@ class Sums:
     missed: Mapping[str, tuple[float, float, int]]
 
     def levels(self, changes: np.ndarray) -> np.ndarray:
-        """Levels [views, sets] from changes [views without gaps, sets]."""
-        found = np.clip(self.views["dense"].to_numpy()[: len(changes), None] + changes, 0, 1)
+        """Levels [cells, sets] from changes [cells without gaps, sets]."""
+        found = np.clip(self.cells["dense"].to_numpy()[: len(changes), None] + changes, 0, 1)
         return np.concatenate([found, *(np.ptp(found[at], axis=0)[None] for at in self.gaps)])
 
     def widths(self, member: np.ndarray) -> np.ndarray:
-        """How much sets [units, sets] move in all, [views, sets]."""
+        """How much sets [units, sets] move in all, [cells, sets]."""
         size = np.abs(self.alone)
         found = (size + LITTLE * size.mean(axis=1, keepdims=True) + 1e-12) @ member
         return np.concatenate([found, *(found[at].mean(axis=0)[None] for at in self.gaps)])
 
     def guess(self, units: Sequence[int]) -> pd.DataFrame:
-        """VIEW, n; value, low, high; delta, delta_low, delta_high of a set, of the metrics for
+        """CELL, n; value, low, high; delta, delta_low, delta_high of a set, of the metrics for
         which sums serve."""
         member = np.zeros((len(self.shares), 1))
         member[list(units)] = 1
@@ -141,11 +141,11 @@ class Sums:
                 self.widths(member),
             )
         )
-        table = self.views[[*VIEW, "n"]].assign(value=value, delta=value - dense)
+        table = self.cells[[*CELL, "n"]].assign(value=value, delta=value - dense)
         for end, by in (("low", self.low), ("high", self.high)):
             table[end] = np.clip(value + by * wide, 0, 1)
             table[f"delta_{end}"] = table[end] - dense
-        most = self.views["metric"].map(_of_metric).map(self.limits)
+        most = self.cells["metric"].map(_of_metric).map(self.limits)
         return table[most >= self.size(units) - 1e-9].reset_index(drop=True)
 
     def size(self, units: Sequence[int]) -> float:
@@ -162,45 +162,45 @@ def sums_of(run: Run) -> Sums:
     """What single effects and random sets of a run teach."""
     effects, sets = (lookup.frame(run, name) for name in EFFECT_KEYS)
     alone = effects[effects["metric"].isin(SUMMED)].pivot(
-        index=list(VIEW), columns="unit", values="value"
+        index=list(CELL), columns="unit", values="value"
     )
     levels = pd.concat([lookup.frame(run, "results").assign(group=""), lookup.frame(run, "groups")])
-    levels = where(levels, variant="dense", split=TEST).set_index(list(VIEW))
-    views = levels.loc[alone.index, ["value", "n"]].set_axis(["dense", "n"], axis=1).reset_index()
+    levels = where(levels, variant="dense", split=TEST).set_index(list(CELL))
+    cells = levels.loc[alone.index, ["value", "n"]].set_axis(["dense", "n"], axis=1).reset_index()
     compared = [
         (rows.index.to_numpy(), {"axis": axis, "group": "", "metric": f"{metric}_gap"})
-        for (axis, metric), rows in views[views["axis"] != ""].groupby(["axis", "metric"])
+        for (axis, metric), rows in cells[cells["axis"] != ""].groupby(["axis", "metric"])
         if len(rows) > 1
     ]
     gaps = [places for places, _ in compared]
-    of_gaps = [row | {"n": views["n"].iloc[at].sum()} for at, row in compared]
+    of_gaps = [row | {"n": cells["n"].iloc[at].sum()} for at, row in compared]
     cuts = sets.drop_duplicates("set").set_index("set")["cut"].map(json.loads)
     member = np.zeros((alone.shape[1], len(cuts)))
     for place, cut in enumerate(cuts):
         member[cut, place] = 1
     widths = [width for _, width in widths_of(run)]
     found = Sums(
-        pd.concat([views, pd.DataFrame(of_gaps)], ignore_index=True),
+        pd.concat([cells, pd.DataFrame(of_gaps)], ignore_index=True),
         alone.to_numpy(),
         gaps,
         np.repeat([1 / width for width in widths], widths),
-        nothing := np.zeros(len(views) + len(gaps)),
+        nothing := np.zeros(len(cells) + len(gaps)),
         nothing,
         {},
         {},
     )
-    measured = sets.pivot(index=list(VIEW), columns="set", values="value")
+    measured = sets.pivot(index=list(CELL), columns="set", values="value")
     truth = found.levels(measured.loc[alone.index, cuts.index].to_numpy())
     return _calibrated(found, member, truth)
 
 
 def _calibrated(found: Sums, member: np.ndarray, truth: np.ndarray) -> Sums:
-    """With ends, limits and what was missed, from sets [units, sets] and their levels [views,
+    """With ends, limits and what was missed, from sets [units, sets] and their levels [cells,
     sets]."""
     summed = found.levels(found.alone @ member)
     miss, still = truth - summed, truth - found.levels(found.alone @ member * 0)
     ratios, size = miss / found.widths(member), found.shares @ member
-    metric = found.views["metric"].map(_of_metric).to_numpy()
+    metric = found.cells["metric"].map(_of_metric).to_numpy()
     low, high = found.low.copy(), found.high.copy()
     limits, missed = dict.fromkeys(SUMMED, 0.0), dict[str, tuple[float, float, int]]()
     for name in SUMMED:

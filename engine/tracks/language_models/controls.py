@@ -3,7 +3,7 @@ the same γ.
 
 Does the bias score choose better than chance among the heads that γ leaves? A cut's bias is
 compared with the method's on the very same test prompts and random streams. Few prompts come first;
-where they cannot say on which side of LEVEL the rank lies, all prompts are drawn once, then as
+where they cannot say on which side of MISSED the rank lies, all prompts are drawn once, then as
 often as variants are.
 
 Where γ was searched, the method had a choice that such cuts had not. So before any rank is called
@@ -28,13 +28,14 @@ import pandas as pd
 from engine.audit.session import SETTLED
 from engine.core.types import POOLED, key_of, rng
 from engine.models.checkpoint import read_config
+from engine.stats.clustered import MISSED
 from engine.surgery.heads.replay import Shape, shape_of
 from engine.tracks.language_models.arms import arm_variants
 from engine.tracks.language_models.benchmark_tables import benchmark_shards
 from engine.tracks.language_models.bias import bias
 from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.context import FEW_TEST, PromptContext, Shard
-from engine.tracks.language_models.evidence import LEVEL, is_settled, ranks
+from engine.tracks.language_models.evidence import is_settled, ranks
 from engine.tracks.language_models.opening import Audit
 from engine.tracks.language_models.perplexity import perplexity
 from engine.tracks.language_models.request import CONTROLLED, SEARCH, AuditRequest, PromptPlan
@@ -149,7 +150,7 @@ def _search_too(
     done = set()
     while True:
         q = ranks(pd.DataFrame([row for part in rows.values() for row in part]))["q"]
-        better = [asked[name] for name in q.index[q <= LEVEL] if name not in done]
+        better = [asked[name] for name in q.index[q <= MISSED] if name not in done]
         if not better:
             return
         for variant in better:

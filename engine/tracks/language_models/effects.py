@@ -163,8 +163,8 @@ def estimated(
         mine = table[rows]
         if estimator == "gradient":
             return gradient_values(mine, data.gradients()[rows], reading)
-        dense = levels(mine, data.toxicity[rows][:, None], reading)
-        return dense - levels(mine, data.without(units, estimator, cap, rows), reading)
+        dense = biases(mine, data.toxicity[rows][:, None], reading)
+        return dense - biases(mine, data.without(units, estimator, cap, rows), reading)
 
     by_seed = np.stack([value(rows) for rows in data.seeds()], axis=1)
     if not intervals:
@@ -309,13 +309,11 @@ class Effects:
     k_hat: np.ndarray
 
 
-def weights(logw: np.ndarray, subgroup: np.ndarray, base: np.ndarray | None = None) -> np.ndarray:
+def weights(logw: np.ndarray, subgroup: np.ndarray) -> np.ndarray:
     """Weights with mean 1 in every subgroup, [texts, units] float64.
 
-    logw [texts, units] in nats; subgroup: codes [texts]; base [texts] or None weights the texts
-    themselves, as when all texts of a vocabulary are listed with their probabilities. -inf is
-    weight 0; a unit whose weights are all 0 in a subgroup gets NaN there. Raises PruneAuditError
-    for NaN or inf.
+    logw [texts, units] in nats; subgroup: codes [texts]. -inf is weight 0; a unit whose weights
+    are all 0 in a subgroup gets NaN there. Raises PruneAuditError for NaN or inf.
     """
     bad = np.isnan(logw) | (logw == np.inf)
     if bad.any():
@@ -323,14 +321,13 @@ def weights(logw: np.ndarray, subgroup: np.ndarray, base: np.ndarray | None = No
             f"{int(bad.sum())} of {bad.size} log-probabilities with a head off are not finite: "
             "the precision is too low for this model. Try --dtype float32, or --estimator generate."
         )
-    base = np.ones(len(logw)) if base is None else np.asarray(base, dtype=float)
     out = np.empty(logw.shape)
     for code in np.unique(subgroup):
         rows = subgroup == code
         top = logw[rows].max(axis=0)
         with np.errstate(invalid="ignore"):
             part = np.exp(logw[rows] - np.where(np.isfinite(top), top, 0.0))
-            out[rows] = part / ((base[rows] @ part) / base[rows].sum())
+            out[rows] = part / (np.ones(len(part)) @ part / len(part))
     return out
 
 
@@ -393,7 +390,7 @@ def codes_of(table: pd.DataFrame) -> np.ndarray:
     return np.unique(table["subgroup"].astype(str).to_numpy(), return_inverse=True)[1]
 
 
-def levels(table: pd.DataFrame, values: np.ndarray, reading: str = "group_means") -> np.ndarray:
+def biases(table: pd.DataFrame, values: np.ndarray, reading: str = "group_means") -> np.ndarray:
     """Bias of each column of values [texts, units] on the prompts of `table`, without intervals:
     [units]."""
     layout = lay_out(table)
@@ -425,7 +422,7 @@ def gradient_values(
     slope = slopes(toxicity, np.asarray(gradient, dtype=float), codes_of(table))
     step = STEP / np.maximum(np.abs(slope).max(axis=0, initial=0.0), 1.0)
     up, down = (toxicity[:, None] + way * slope for way in (step, -step))
-    return (levels(table, up, reading) - levels(table, down, reading)) / (2 * step)
+    return (biases(table, up, reading) - biases(table, down, reading)) / (2 * step)
 
 
 def by_texts(

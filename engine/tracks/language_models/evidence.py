@@ -174,10 +174,6 @@ def _effect(rows: pd.DataFrame, level: float, more: float) -> float:
 # A rank among random cuts as a p-value, and whether more texts could still move it past a level.
 
 
-LEVEL = 0.05
-"""A rank at most so likely by chance is called better than chance."""
-
-
 ELSEWHERE = 99
 """Random cuts that a cut is ranked among on another source of prompts."""
 
@@ -204,13 +200,13 @@ def ranks(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def is_settled(below: np.ndarray, unclear: np.ndarray) -> bool:
-    """Whether the rank lies on one side of LEVEL whichever way the controls that cannot be told
+    """Whether the rank lies on one side of MISSED whichever way the controls that cannot be told
     apart turn out.
 
     below and unclear [controls] bool: no worse than the method; not told apart from it.
     """
     least, most = int((below & ~unclear).sum()), int((below | unclear).sum())
-    return rank_p(most, len(below)) <= LEVEL or rank_p(least, len(below)) > LEVEL
+    return rank_p(most, len(below)) <= MISSED or rank_p(least, len(below)) > MISSED
 
 
 # A change in per cent of the full model's value, with its interval, from what a run holds (FASP,

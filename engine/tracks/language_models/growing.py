@@ -44,7 +44,7 @@ from engine.data.benchmarks.base import FEWEST, WHERE, Benchmark, load_benchmark
 from engine.report.charts import lookup
 from engine.report.hand_sets import check_taken, name_of, told_of
 from engine.resident.warm import Warm
-from engine.stats.clustered import MISSED, smallest_effect
+from engine.stats.clustered import MISSED, TAILS, smallest_effect
 from engine.store.runs import Run, Store, id_of, where, write_addition
 from engine.store.sealed import Used, noted
 from engine.surgery.named import mask_of_units
@@ -69,7 +69,7 @@ from engine.tracks.language_models.evidence import ELSEWHERE, as_drawn, fieller,
 from engine.tracks.language_models.opening import Audit, open_audit
 from engine.tracks.language_models.predicted import (
     DELTA,
-    LEVEL,
+    VALUE,
     Guess,
     Prediction,
     arms_at,
@@ -309,7 +309,7 @@ def _by_judge(after: Run, growth: Growth) -> Iterator[Values]:
     table = where(after.table("opinions"), metric=f"bias:{after.request['reading']}")
     mine = table[table["judge_hash"].isin(names) & table["axis"].isin(growth.axes)]
     for row in mine.to_dict("records"):
-        what, ends = ("bias", LEVEL) if row["variant"] == DENSE else ("change of bias", DELTA)
+        what, ends = ("bias", VALUE) if row["variant"] == DENSE else ("change of bias", DELTA)
         yield {
             **_place(after, row["variant"], row["axis"]),
             **_said(f"{what}, judged by {row['judge']}", _NOTHING, row, ends),
@@ -334,9 +334,9 @@ def _rows(
     text = lookup.result(after, name, "perplexity", "", split)
     rows = []
     if bias is not None:
-        rows += [_said("change of bias", change, bias, DELTA), _said("bias", level, bias, LEVEL)]
+        rows += [_said("change of bias", change, bias, DELTA), _said("bias", level, bias, VALUE)]
     if text is not None:
-        rows.append(_said("perplexity", text_guess, text, LEVEL))
+        rows.append(_said("perplexity", text_guess, text, VALUE))
     known = {row[0]: Guess(*row[1:]) for row in guess.groups.to_numpy()} if guess else {}
     for row in lookup.groups_of(after, name, "toxicity", axis, split).to_dict("records"):
         here = known.get(row["group"], _NOTHING)
@@ -434,7 +434,7 @@ def told_benchmarks(run: Run, growth: Growth) -> Iterator[Values]:
     names = {one.partition("=")[0] for one in growth.benchmarks}
     table = where(lookup.frame(run, "benchmarks"), group="")
     for row in table[table["benchmark"].isin(names)].to_dict("records"):
-        said = _said(row["metric"].replace("_", " "), _NOTHING, row, LEVEL)
+        said = _said(row["metric"].replace("_", " "), _NOTHING, row, VALUE)
         yield {**_place(run, row["variant"], row["benchmark"]), **said}
 
 
@@ -650,13 +650,13 @@ def row_of(home: Place, away: Place) -> Values:
     arrives = Guess(*(float(end[0]) for end in fieller(value, own, home.change, home.half)))
     is_told = np.abs(home.random) >= home.half
     shares = away.random[is_told] / home.random[is_told]
-    middle = Guess(*(np.percentile(shares, [50, 2.5, 97.5]) if len(shares) else [np.nan] * 3))
+    middle = Guess(*(np.quantile(shares, [0.5, *TAILS]) if len(shares) else [np.nan] * 3))
     less = int((away.random <= away.change).sum())
     found: dict[str, Any] = {}
     for name, place in (("home", home), ("away", away)):
         found |= {name: place.change, f"{name}_low": place.low, f"{name}_high": place.high}
         found |= {f"{name}_detectable": place.detectable, f"{name}_n": place.n}
-    null = np.percentile(away.random, [2.5, 97.5])
+    null = np.quantile(away.random, TAILS)
     return {
         **found,
         **arrives.named("arrives", "arrives_low", "arrives_high"),

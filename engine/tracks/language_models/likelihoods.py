@@ -127,10 +127,10 @@ class InPassing:
             if not mine:
                 return
             batch = left_pad([prompts[self.places[at]] for at in mine], lm.device)
-            scored = batch.mask[:, :-1] * batch.mask[:, 1:]
+            scored = batch.real[:, :-1] * batch.real[:, 1:]
             # of a turn, whether the token after each place is the prompt's own
             before, behind = map(len, lm.turn)
-            place, whole = batch.mask.cumsum(1)[:, 1:], batch.mask.sum(1, keepdim=True)
+            place, whole = batch.real.cumsum(1)[:, 1:], batch.real.sum(1, keepdim=True)
             scored = scored * ((place > before) & (place <= whole - behind))
             at, place = scored.nonzero(as_tuple=True)
             text = torch.tensor(mine, device=lm.device)[at]

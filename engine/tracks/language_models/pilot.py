@@ -12,9 +12,10 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from engine.core.types import exact_count, rng
+from engine.stats.clustered import TAILS
 from engine.tracks.language_models.effects import FEW, Effects
 from engine.tracks.language_models.selection import critical_heads
 
@@ -23,6 +24,8 @@ TURNED = 0.1
 more than 1/n."""
 FEW_PROMPTS = 20
 """Texts below which no width is predicted."""
+WIDTH = 2 * float(ndtri(TAILS[1]))
+"""Standard errors in a 95 % interval of a normal estimate."""
 
 
 def rows_of(pilot: pd.DataFrame, estimator: str) -> pd.DataFrame:
@@ -127,7 +130,6 @@ def widths_for(pilot: pd.DataFrame, texts: int) -> Mapping[str, float]:
 
 FEWEST = 4
 """Heads with both values below which nothing is learned."""
-REACH = 1.959963984540054
 
 
 @dataclass(frozen=True)
@@ -182,14 +184,14 @@ def with_error(first: Effects, error: FirstOrderError) -> Effects:
     off = error.of(first.value)
     whole = error.slope * first.value
     down, up = np.minimum(first.value, whole), np.maximum(first.value, whole)
-    low = down - np.hypot(first.value - first.low, REACH * off)
-    high = up + np.hypot(first.high - first.value, REACH * off)
+    low = down - np.hypot(first.value - first.low, WIDTH / 2 * off)
+    high = up + np.hypot(first.high - first.value, WIDTH / 2 * off)
     both = np.hypot(error.slope * first.error, off)
     known = np.isfinite(off)
     ends = {
         "low": low,
         "high": high,
-        "p": np.maximum(first.p, 2 * norm.sf(np.abs(whole) / both)),
+        "p": np.maximum(first.p, 2 * ndtr(-np.abs(whole) / both)),
         "error": both,
     }
     return replace(
@@ -206,8 +208,6 @@ def with_error(first: Effects, error: FirstOrderError) -> Effects:
 
 
 Decision = tuple[frozenset[int], int]
-WIDTH = 2 * 1.959963984540054
-"""Standard errors in a 95 % interval of a normal estimate."""
 
 
 def decisions(

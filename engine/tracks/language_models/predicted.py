@@ -51,7 +51,7 @@ missed per sqrt(head)."""
 GROUPS = "head_groups"
 
 
-LEVEL, DELTA = ("value", "low", "high"), ("delta", "delta_low", "delta_high")
+VALUE, DELTA = ("value", "low", "high"), ("delta", "delta_low", "delta_high")
 
 
 class Guess(NamedTuple):
@@ -96,7 +96,7 @@ class Singles:
 
 
 @dataclass(frozen=True)
-class Scale:
+class Sums:
     """Sums, and what measured sets say of how far they are off; learnt: None where they are too
     few. sizes: of heads in it, [units]."""
 
@@ -137,22 +137,20 @@ def predicted(run: Run, units: Sequence[int], axis: str) -> Prediction:
         raise RequestError(faults)
     units, bias = tuple(sorted(units)), f"bias:{run.request['reading']}"
     level, text = _dense(run, bias, axis), _dense(run, "perplexity")
-    bias_scale, text_scale = scales(run, axis)
-    least, log = np.maximum(-level, bias_scale.guess(units)), text_scale.guess(units)
+    bias_sums, text_sums = sums(run, axis)
+    least, log = np.maximum(-level, bias_sums.guess(units)), text_sums.guess(units)
     change = Guess(*least.tolist())  # a bias falls to zero at most
-    by_group = _group_scales(Run(run.path, run.additions), axis) if run.has(GROUPS) else {}
-    groups = {group: scale.guess(units) for group, scale in by_group.items()}
+    by_group = _group_sums(Run(run.path, run.additions), axis) if run.has(GROUPS) else {}
+    groups = {group: mine.guess(units) for group, mine in by_group.items()}
     return Prediction(
         axis,
         units,
         change,
         Guess(*(level + end for end in change)),
         Guess(*(text * math.exp(end) for end in log)),
-        pd.DataFrame([(name, *guess) for name, guess in groups.items()], columns=["group", *LEVEL]),
-        len(bias_scale.missed),
-        _note(
-            bias_scale, change, len(units), "z_bias" in set(lookup.frame(run, "scores")["score"])
-        ),
+        pd.DataFrame([(name, *guess) for name, guess in groups.items()], columns=["group", *VALUE]),
+        len(bias_sums.missed),
+        _note(bias_sums, change, len(units), "z_bias" in set(lookup.frame(run, "scores")["score"])),
     )
 
 
@@ -162,26 +160,26 @@ def _dense(run: Run, *what: str) -> float:
     return math.nan if row is None else float(row["value"])
 
 
-def scales(run: Run, axis: str) -> tuple[Scale, Scale]:
+def sums(run: Run, axis: str) -> tuple[Sums, Sums]:
     """Of bias on an axis, and of log perplexity; computed once per content of the run's tables."""
-    return _scales(Run(run.path, run.additions), axis)
+    return _sums(Run(run.path, run.additions), axis)
 
 
 @lookup.remembered("scores", "variants", "results", "controls")
-def _scales(run: Run, axis: str) -> tuple[Scale, Scale]:
+def _sums(run: Run, axis: str) -> tuple[Sums, Sums]:
     changes, logs = measured_sets(run, axis)
     return fitted(_bias_singles(run, axis), changes), fitted(_text_singles(run), logs)
 
 
-def fitted(singles: Singles, measured: dict[Units, float]) -> Scale:
-    """The scale of an audit: singles, and the measured change of every set of heads."""
+def fitted(singles: Singles, measured: dict[Units, float]) -> Sums:
+    """The sums of an audit: singles, and the measured change of every set of heads."""
     off = np.nan_to_num(np.abs(singles.value) + 2 * singles.size) ** POWER
     sizes = np.sqrt(off / (off.mean() or 1.0) + LEAST)
     off_by = {cut: change - singles.value[list(cut)].sum() for cut, change in measured.items()}
     missed = {cut: float(miss) for cut, miss in off_by.items() if math.isfinite(miss)}
     residual = np.array([*missed.values()])[:, None]
     found = learnt(_members([*missed], sizes), residual, PAIR, ALIKE)
-    return Scale(singles, sizes, found, missed)
+    return Sums(singles, sizes, found, missed)
 
 
 def _members(sets: Sequence[Sequence[int]], sizes: np.ndarray) -> np.ndarray:
@@ -260,7 +258,7 @@ def _pooled(run: Run, score: str, axis: str) -> pd.DataFrame:
 
 
 @lookup.remembered(GROUPS, "variants", "groups")
-def _group_scales(run: Run, axis: str) -> dict[str, Scale]:
+def _group_sums(run: Run, axis: str) -> dict[str, Sums]:
     """Of the mean toxicity of every subgroup, learnt as bias is."""
     cuts, found = _cuts(run), {}
     test = where(lookup.frame(run, "groups"), metric="toxicity", axis=axis, split=TEST)
@@ -273,13 +271,13 @@ def _group_scales(run: Run, axis: str) -> dict[str, Scale]:
     return found
 
 
-def _note(scale: Scale, change: Guess, heads: int, scored: bool) -> str:
+def _note(found: Sums, change: Guess, heads: int, scored: bool) -> str:
     if math.isnan(change.value):
         said = "were not ranked" if scored else "were not scored for it"
         return f"The heads of this axis {said}, so nothing can be predicted."
-    sets = len(scale.missed)
-    if scale.learnt is not None:
-        most = scale.learnt.most
+    sets = len(found.missed)
+    if found.learnt is not None:
+        most = found.learnt.most
         note = (
             f"The sum is corrected by what sums missed in {sets} sets that this audit measured, and"
             " its interval is read off these misses."
@@ -352,7 +350,7 @@ def _results(run: Run, choice: Choice, found: Prediction) -> list[dict[str, obje
     return [
         same
         | {"metric": metric, "axis": axis, "n": dense["n"]}
-        | level.named(*LEVEL)
+        | level.named(*VALUE)
         | change.named(*DELTA)
         for metric, axis, dense, level, change in rows
     ]
@@ -364,8 +362,8 @@ def _ahead_groups(run: Run, choice: Choice, found: Prediction) -> pd.DataFrame:
     dense = lookup.groups_of(run, "dense", "toxicity", choice.measured)
     was = dense[["group", "metric", "axis", "n", "verdict"]].assign(was=dense["value"])
     table = found.groups.merge(was, on="group")
-    moved = {delta: table[name] for delta, name in zip(DELTA, LEVEL, strict=True)}
-    ends = {name: (table["was"] + table[name]).clip(0.0, 1.0) for name in LEVEL}
+    moved = {delta: table[name] for delta, name in zip(DELTA, VALUE, strict=True)}
+    ends = {name: (table["was"] + table[name]).clip(0.0, 1.0) for name in VALUE}
     return table.assign(**moved, **ends).drop(columns="was")
 
 

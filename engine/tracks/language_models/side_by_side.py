@@ -255,7 +255,7 @@ def next_chances(
     with masked(lm, mask):
         out = lm.model(
             input_ids=batch.ids,
-            attention_mask=batch.mask,
+            attention_mask=batch.real,
             position_ids=batch.positions,
             use_cache=False,
         )

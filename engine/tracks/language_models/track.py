@@ -24,6 +24,7 @@ from engine.report.tracks import (
     Flips,
     Foreign,
     Front,
+    FrontView,
     Handout,
     Level,
     Make,
@@ -39,7 +40,6 @@ from engine.report.tracks import (
     Shelf,
     Track,
     Variants,
-    View,
     Ways,
     cut_of,
     given,
@@ -440,8 +440,10 @@ SCREEN: Track = Track(
     front=Front(
         pareto_question,
         {
-            "test": View("Test prompts (reported)", "test", False, "the γ chosen on validation"),
-            "validation": View(
+            "test": FrontView(
+                "Test prompts (reported)", "test", False, "the γ chosen on validation"
+            ),
+            "validation": FrontView(
                 "Validation prompts (every γ tried)", "validation", True, "every γ that was tried"
             ),
         },

@@ -33,8 +33,8 @@ from engine.report.charts.heat_map import head_grid, mark
 from engine.report.charts.kinds import hover
 from engine.report.charts.panel import Choice, Panel
 from engine.report.hand_sets import (
+    CELL,
     TEST,
-    VIEW,
     Chosen,
     HandSet,
     HandSets,
@@ -52,9 +52,10 @@ from engine.stats.reliability import Learnt, learnt
 from engine.store.runs import Run, Store, where
 from engine.surgery.named import mask_of_units, units_of, written_heads
 from engine.tracks.text_classifiers.panels.survival import head_said, two_sided
+from engine.tracks.text_classifiers.tables import Cell
 from engine.tracks.text_classifiers.words import NOT_RETUNED
 
-LEVEL = Fault(
+NO_LEVEL = Fault(
     "sparsity",
     "of a text classifier's method is trained or walked for: it is asked as an audit with one level"
     " more.",
@@ -66,7 +67,7 @@ def chosen_heads(run: Run, request: Growth) -> tuple[Chosen, str]:
     """The set that a growth asks of a run, and the split of its texts. RequestError where there is
     none."""
     counted = f": layer times {run.model['n_heads']} plus head"
-    check_set(run, request, LEVEL, run.n_units, counted)
+    check_set(run, request, NO_LEVEL, run.n_units, counted)
     mask = mask_of_units(run, request.units)
     return chosen_of(run, request, mask, mask.units, cut_of)
 
@@ -180,44 +181,42 @@ def seconds(run: Run) -> float:
 
 
 GAP = "accuracy_gap"
-View = tuple[str, str, str]
-"""Axis, group and metric of a number: ("", "", the task's) of all texts, (axis, group, "accuracy"),
-(axis, "", GAP)."""
+"""The metric of the cell (axis, "", GAP)."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What was learnt of a run: views in the order of the numbers, the full model's value of each,
+    """What was learnt of a run: cells in the order of the numbers, the full model's value of each,
     texts behind it."""
 
-    views: tuple[View, ...]
+    cells: tuple[Cell, ...]
     dense: np.ndarray
     texts: np.ndarray
     model: Learnt
     off: np.ndarray
-    """Median distance of left-out sets from what was predicted of them, in the unit of each view.
+    """Median distance of left-out sets from what was predicted of them, in the unit of each cell.
     """
 
     @property
-    def whole(self) -> View:
-        """The view of all texts."""
-        return next(view for view in self.views if not view[0])
+    def whole(self) -> Cell:
+        """The cell of all texts."""
+        return next(cell for cell in self.cells if not cell.axis)
 
     @property
     def missed(self) -> float:
         """How far predicted accuracies of all texts were off."""
-        return float(self.off[self.views.index(self.whole)])
+        return float(self.off[self.cells.index(self.whole)])
 
     def guess(self, units: Sequence[int]) -> pd.DataFrame:
-        """A row per view: axis, group, metric, n; value, low, high; delta, delta_low,
+        """A row per cell: axis, group, metric, n; value, low, high; delta, delta_low,
         delta_high."""
         member = np.zeros((1, self.model.member.shape[1]))
         member[0, list(units)] = 1
-        dense = _forth(self.views, self.dense, self.texts)
-        table = pd.DataFrame(self.views, columns=list(VIEW)).assign(n=self.texts)
+        dense = _forth(self.cells, self.dense, self.texts)
+        table = pd.DataFrame(self.cells, columns=list(CELL)).assign(n=self.texts)
         for end, change in zip(("", "_low", "_high"), self.model.guess(member), strict=True):
             name = end.removeprefix("_") or "value"
-            table[name] = _back(self.views, dense + change[0]) if len(units) else self.dense
+            table[name] = _back(self.cells, dense + change[0]) if len(units) else self.dense
             table[f"delta{end}"] = table[name] - self.dense
         return table
 
@@ -241,23 +240,24 @@ def _known(path: Path, additions: tuple[Path, ...], content: tuple) -> Known | N
         _by_view(run, of)["dense"].reindex(measured.columns).to_numpy() for of in ("value", "n")
     )
     there = np.isfinite(dense)
-    views, dense, texts = tuple(measured.columns[there]), dense[there], texts[there]
+    cells = tuple(map(Cell._make, measured.columns[there]))
+    dense, texts = dense[there], texts[there]
     values = measured.loc[:, there].to_numpy(dtype=float)
     member = np.zeros((len(measured), run.n_units))
     for row, units in enumerate(measured.index):
         member[row, list(units)] = 1
-    was = _forth(views, dense, texts)
-    changes = _forth(views, values, texts) - was
+    was = _forth(cells, dense, texts)
+    changes = _forth(cells, values, texts) - was
     model = learnt(member, changes)
     if model is None:
         return None
-    left_out = _back(views, changes[model.places] - model.residuals.T + was)
+    left_out = _back(cells, changes[model.places] - model.residuals.T + was)
     off = np.median(np.abs(left_out - values[model.places]), axis=0)
-    return Known(views, dense, texts, model, off)
+    return Known(cells, dense, texts, model, off)
 
 
 def _measured_sets(run: Run) -> pd.DataFrame:
-    """A row per measured set (index: its heads), a column per view: means over seeds, and the gaps
+    """A row per measured set (index: its heads), a column per cell: means over seeds, and the gaps
     between them. Random masks, then sets that were kept by hand."""
     table = lookup.frame(run, "random_masks")
     if table.empty:
@@ -268,7 +268,7 @@ def _measured_sets(run: Run) -> pd.DataFrame:
     groups = means.groupby([*key, "axis"]).agg(["max", "min", "size"])
     gaps = (groups["max"] - groups["min"])[groups["size"] > 1].reset_index(name="value")
     rows = pd.concat([table, gaps.assign(group="", metric=GAP)])
-    wide = rows.pivot_table(index=key, columns=list(VIEW), values="value", aggfunc="mean")
+    wide = rows.pivot_table(index=key, columns=list(CELL), values="value", aggfunc="mean")
     variants = lookup.reported(run)
     mine = variants[variants["method"].str.startswith(PREFIX)]
     kept = _by_view(run, "value").reindex(index=wide.columns, columns=mine["variant"]).T
@@ -284,25 +284,25 @@ def _units(cut: str) -> tuple[int, ...]:
 
 
 def _by_view(run: Run, column: str) -> pd.DataFrame:
-    """A column of the tables `results` and `groups` on test texts: rows are views, columns
+    """A column of the tables `results` and `groups` on test texts: rows are cells, columns
     variants."""
     whole = lookup.frame(run, "results").assign(group="")
     table = where(pd.concat([whole, lookup.frame(run, "groups")]), split=TEST)
-    return table.pivot_table(index=list(VIEW), columns="variant", values=column)
+    return table.pivot_table(index=list(CELL), columns="variant", values=column)
 
 
-def _forth(views: Sequence[View], values: np.ndarray, texts: np.ndarray) -> np.ndarray:
-    """Numbers [..., views] as they are learnt: log odds, of a correlation's distance from -1; gaps
+def _forth(cells: Sequence[Cell], values: np.ndarray, texts: np.ndarray) -> np.ndarray:
+    """Numbers [..., cells] as they are learnt: log odds, of a correlation's distance from -1; gaps
     as they are."""
-    metric = np.array([view[2] for view in views])
+    metric = np.array([cell.metric for cell in cells])
     share = np.where(metric == "matthews", (1 + values) / 2, values)
     odds = logit(np.clip(share, 0.5 / texts, 1 - 0.5 / texts))
     return np.where(metric == GAP, values, odds)
 
 
-def _back(views: Sequence[View], values: np.ndarray) -> np.ndarray:
+def _back(cells: Sequence[Cell], values: np.ndarray) -> np.ndarray:
     """The inverse of `_forth`; a gap lies between 0 and 1."""
-    metric, share = np.array([view[2] for view in views]), expit(values)
+    metric, share = np.array([cell.metric for cell in cells]), expit(values)
     share = np.where(metric == "matthews", 2 * share - 1, share)
     return np.where(metric == GAP, np.clip(values, 0.0, 1.0), share)
 
@@ -357,9 +357,9 @@ def _alone(run: Run, found: Known | None, axis: str) -> pd.DataFrame:
     if found is None:
         return table.assign(**{"change of gap": np.nan})
     guesses = pd.concat([found.guess((int(unit),)).assign(unit=unit) for unit in units])
-    deltas = guesses.pivot(index="unit", columns=list(VIEW), values="delta")
-    for name, view in (("change of gap", (axis, "", GAP)), ("change of accuracy", found.whole)):
-        table[name] = deltas[view] if view in found.views else np.nan
+    deltas = guesses.pivot(index="unit", columns=list(CELL), values="delta")
+    for name, cell in (("change of gap", (axis, "", GAP)), ("change of accuracy", found.whole)):
+        table[name] = deltas[cell] if cell in found.cells else np.nan
     return table
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -37,7 +37,7 @@ from engine.classifiers.tables import (
 )
 from engine.core.types import POOLED, Values, rng
 from engine.data.texts.load import CLASS, TextSet
-from engine.stats.clustered import TAILS, benjamini_hochberg
+from engine.stats.clustered import MISSED, TAILS, benjamini_hochberg
 from engine.stats.gap_of_means import FIXED, Estimate, Trials, difference
 from engine.store.runs import where, within
 from engine.tracks.text_classifiers.context import TEST, TRAIN, TextContext, TextShard
@@ -76,11 +76,12 @@ MIN_SEEDS = 3
 """Seeds below which nothing is called a ticket."""
 ROUNDING = 1e-9
 """Means of equal numbers may differ in their last digits."""
-WINNING, MATCHING, NO = "winning", "matching", "no"
+WON, MATCHING, LOST, UNJUDGED = "winning", "matching", "no", ""
+"""What a subnetwork is; the last where there are too few seeds."""
 
 
 @dataclass(frozen=True)
-class Level:
+class Ticket:
     """One subnetwork against the full model, over seeds."""
 
     mean: float
@@ -99,29 +100,23 @@ class Level:
         return bool(self.n_seeds >= MIN_SEEDS and self.full_mean <= self.mean + self.std + ROUNDING)
 
     def word(self, retrained: bool) -> str:
-        """WINNING, MATCHING or NO; "" where there are too few seeds for a word."""
+        """WON, MATCHING, LOST or UNJUDGED."""
         if self.n_seeds < MIN_SEEDS:
-            return ""
-        return (WINNING if retrained else MATCHING) if self.matching else NO
+            return UNJUDGED
+        return (WON if retrained else MATCHING) if self.matching else LOST
 
 
-def level_of(
+def ticket_of(
     subnetwork: Sequence[float], full: Sequence[float], distinct: int | None = None
-) -> Level:
-    """The level from one value per seed of each; a full model that is one fixed model has one value
-    and no spread.
+) -> Ticket:
+    """From one value per seed of each; a full model that is one fixed model has one value and no
+    spread.
 
     distinct: models behind the subnetwork's values, where some seeds came to the same one; only
     these count as seeds.
     """
     n_seeds = len(subnetwork) if distinct is None else distinct
-    return Level(
-        float(np.mean(subnetwork)),
-        _spread(subnetwork),
-        float(np.mean(full)),
-        _spread(full),
-        n_seeds,
-    )
+    return Ticket(*_mean_and_std(subnetwork), *_mean_and_std(full), n_seeds)
 
 
 def by_spread_only(levels: pd.DataFrame) -> pd.Series:
@@ -135,8 +130,8 @@ def by_spread_only(levels: pd.DataFrame) -> pd.Series:
     return levels["matching"].astype(bool) & (levels["mean"] < least)
 
 
-def _spread(values: Sequence[float]) -> float:
-    return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+def _mean_and_std(values: Sequence[float]) -> tuple[float, float]:
+    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else np.nan
 
 
 def largest(sparsities: Sequence[float], matching: Sequence[bool]) -> tuple[float, float]:
@@ -169,8 +164,14 @@ RANKS = [
 NUMBERS = ("mean", "std", "full_mean", "full_std", "n_seeds", "n")
 SAME = 1e-12
 """Means of equal numbers may differ in their last digits."""
-View = tuple[str, str, str]
-"""Axis, group and metric of what is measured."""
+
+
+class Cell(NamedTuple):
+    """What is measured: the metric, on all texts ("", "") or on those of a group of an axis."""
+
+    axis: str
+    group: str
+    metric: str
 
 
 def ticket_tables(
@@ -178,20 +179,20 @@ def ticket_tables(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """ticket_levels (every arm, sparsity and group) and tickets (every arm and group: the largest
     sparsity)."""
-    views = views_of(context, measure)
-    full = {view: values_of(context, dense, rows, view) for view, rows in views.items()}
+    cells = cells_of(context, measure)
+    full = {cell: values_of(context, dense, rows, cell) for cell, rows in cells.items()}
     levels = []
     for level in finished.levels:
         shards = level.shards()
         distinct = len({_model(context, shard) for shard in shards})
         flat = sum(degenerate(context.answers(shard)) for shard in shards)
-        for view, rows in views.items():
-            found = level_of(values_of(context, shards, rows, view), full[view], distinct)
+        for cell, rows in cells.items():
+            found = ticket_of(values_of(context, shards, rows, cell), full[cell], distinct)
             levels.append(
                 {
                     "method": level.arm.name,
                     "sparsity": level.sparsity,
-                    **_named(view),
+                    **cell._asdict(),
                     **asdict(found),
                     "matching": found.matching,
                     "n": len(rows),
@@ -203,35 +204,27 @@ def ticket_tables(
     return table, tickets_of(table)
 
 
-def _named(view: View) -> dict[str, str]:
-    return dict(zip(("axis", "group", "metric"), view, strict=True))
-
-
 def _model(context: TextContext, shard: TextShard) -> tuple[object, ...]:
     """What makes a model another one: heads, and the seed it was fine-tuned with if any was."""
     tuned_here = bool(shard.trained) or context.settings.retune
     return shard.trained, shard.off, shard.trial if tuned_here else 0
 
 
-def views_of(context: TextContext, measure: GroupMeasure) -> dict[tuple[str, str, str], np.ndarray]:
-    """By axis, group and metric the positions of the test texts, [texts] int. Groups too small for
-    a verdict are left out.
-    """
-    found = {("", "", context.texts.metric): np.arange(len(context.table(TEST)))}
-    return found | {
-        (axis, group, "accuracy"): rows for (axis, group), rows in measure.members().items()
-    }
+def cells_of(context: TextContext, measure: GroupMeasure) -> dict[Cell, np.ndarray]:
+    """The positions of each cell's test texts, [texts] int. Groups too small for a verdict are left
+    out."""
+    found = {Cell("", "", context.texts.metric): np.arange(len(context.table(TEST)))}
+    return found | {Cell(*group, "accuracy"): rows for group, rows in measure.members().items()}
 
 
 def values_of(
-    context: TextContext, shards: Sequence[TextShard], rows: np.ndarray, view: tuple[str, str, str]
+    context: TextContext, shards: Sequence[TextShard], rows: np.ndarray, cell: Cell
 ) -> list[float]:
-    """One value per trial of a view (axis, group, metric) with the test texts `rows` [texts]
-    int."""
+    """One value per trial of a cell, whose test texts are `rows` [texts] int."""
     labels = context.table(TEST)["label"].to_numpy()
     answers = context.exact(shards)
-    if view[0] == "":
-        return [task_metric(view[2], part, labels) for part in answers]
+    if not cell.axis:
+        return [task_metric(cell.metric, part, labels) for part in answers]
     return [float((predicted(part)[rows] == labels[rows]).mean()) for part in answers]
 
 
@@ -262,12 +255,12 @@ def null_tables(
 
     q: Benjamini-Hochberg over arms and sparsities, per group of texts.
     """
-    shards, views = null_shards(context, finished.arms), views_of(context, measure)
-    worth = {key: _worth(context, shard, views) for key, shard in shards.items()}
+    shards, cells = null_shards(context, finished.arms), cells_of(context, measure)
+    worth = {key: _worth(context, shard, cells) for key, shard in shards.items()}
     masks = [
         row for key, shard in shards.items() for row in _mask_rows(context, key, shard, worth[key])
     ]
-    ranks = list(_rank_rows(context, finished, worth, views)) if shards else []
+    ranks = list(_rank_rows(context, finished, worth, cells)) if shards else []
     found = pd.DataFrame(ranks, columns=[name for name in RANKS if name != "q"])
     q = (
         found.groupby(["axis", "group"])["p"].transform(benjamini_hochberg)
@@ -278,13 +271,14 @@ def null_tables(
 
 
 def _worth(
-    context: TextContext, shard: TextShard, views: dict[View, np.ndarray]
-) -> dict[View, np.ndarray]:
+    context: TextContext, shard: TextShard, cells: dict[Cell, np.ndarray]
+) -> dict[Cell, np.ndarray]:
     """The metric of every random mask, [masks], of all texts and of every group."""
     predicted = context.without_weights(shard)[0]["predicted"].astype(np.int64)
     labels, k = context.table(TEST)["label"].to_numpy(), len(context.any_model.classes)
     return {
-        view: worth_of(predicted[:, rows], labels[rows], view[2], k) for view, rows in views.items()
+        cell: worth_of(predicted[:, rows], labels[rows], cell.metric, k)
+        for cell, rows in cells.items()
     }
 
 
@@ -300,41 +294,41 @@ def _mask_rows(
     context: TextContext,
     key: tuple[float, int],
     shard: TextShard,
-    worth: Mapping[View, np.ndarray],
+    worth: Mapping[Cell, np.ndarray],
 ) -> Iterator[Values]:
     """A row per mask and group of texts; the units stand with the row of all texts."""
     units = [json.dumps(row) for row in context.without_weights(shard)[0]["units"].tolist()]
-    for view, values in worth.items():
+    for cell, values in worth.items():
         for mask, value in enumerate(values):
             yield {
                 "sparsity": key[0],
                 "seed": key[1],
                 "mask": mask,
-                **_named(view),
+                **cell._asdict(),
                 "value": float(value),
                 "n_cut": shard.n_cut,
-                "units": "" if view[0] else units[mask],
+                "units": "" if cell.axis else units[mask],
             }
 
 
 def _rank_rows(
     context: TextContext,
     finished: Finished,
-    worth: Mapping[tuple[float, int], Mapping[View, np.ndarray]],
-    views: Mapping[View, np.ndarray],
+    worth: Mapping[tuple[float, int], Mapping[Cell, np.ndarray]],
+    cells: Mapping[Cell, np.ndarray],
 ) -> Iterator[Values]:
     for level in finished.levels:
         if level.arm.procedure.retrains:
             continue
-        for view, rows in views.items():
-            values = np.array(values_of(context, level.shards(), rows, view))
+        for cell, rows in cells.items():
+            values = np.array(values_of(context, level.shards(), rows, cell))
             trials = range(level.arm.n_trials)
-            chance = np.stack([worth[level.sparsity, trial][view] for trial in trials])
+            chance = np.stack([worth[level.sparsity, trial][cell] for trial in trials])
             found = rank_among(values, chance)
             yield {
                 "method": level.arm.name,
                 "sparsity": level.sparsity,
-                **_named(view),
+                **cell._asdict(),
                 "value": float(values.mean()),
                 **asdict(found),
                 "n_masks": chance.shape[1],
@@ -456,9 +450,15 @@ def over_trials(method: HeadImportance, trials: Sequence[pd.DataFrame], n_layers
         draws.append(np.where(silent, 0.0, values_under(method, per_text, n_layers, weights)))
     units = values[0].shape[0]
     shares, size = np.zeros(units, dtype=bool), np.full(units, float(n))
-    several = Trials(tuple(range(len(known))), np.stack(values), np.stack(draws), shares, size)
-    zero = Trials((FIXED,), np.zeros((1, units)), np.zeros((1, DRAWS, units)), shares, size)
-    return difference(several, zero)
+    return against_zero(
+        Trials(tuple(range(len(known))), np.stack(values), np.stack(draws), shares, size)
+    )
+
+
+def against_zero(trials: Trials) -> Estimate:
+    """How far the mean over trials is from 0, a cell per head."""
+    values, draws = np.zeros_like(trials.values[:1]), np.zeros_like(trials.draws[:1])
+    return difference(trials, replace(trials, numbers=(FIXED,), values=values, draws=draws))
 
 
 def _importance_rows(
@@ -579,9 +579,7 @@ def _costs(arrays: dict[str, np.ndarray], metric: str) -> np.ndarray:
 
 
 def _head_truth_rows(context: TextContext, trials: Trials, metric: str, seed: int) -> pd.DataFrame:
-    shape = (1, *trials.draws.shape[1:])
-    zero = Trials((FIXED,), np.zeros((1, shape[2])), np.zeros(shape), trials.shares, trials.units)
-    found = difference(trials, zero)
+    found = against_zero(trials)
     ends = {"cost": found.value, "low": found.low, "high": found.high}
     n = trials.units.astype(int)
     return _by_head(context, metric=metric, seed=seed, **ends, n=n)
@@ -610,7 +608,7 @@ def agreement(score: Sequence[float], cost: Sequence[float]) -> dict[str, float]
     found = [np.nan] * len(OF_TRUTH)
     if len(x) >= 3 and np.ptp(x) and np.ptp(y):
         fit = linregress((x - x.mean()) / x.std(ddof=1), y)
-        half, rho = t.isf(0.025, len(x) - 2) * fit.stderr, spearmanr(x, y).statistic
+        half, rho = t.isf(MISSED / 2, len(x) - 2) * fit.stderr, spearmanr(x, y).statistic
         found = [fit.rvalue, rho, fit.slope, fit.slope - half, fit.slope + half]
     return {**dict(zip(OF_TRUTH, map(float, found), strict=True)), "n_heads": len(x)}
 

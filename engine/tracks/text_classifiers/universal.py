@@ -39,7 +39,13 @@ from engine.tracks.text_classifiers.measurements.importance import random_units
 from engine.tracks.text_classifiers.procedures import dense_trials
 from engine.tracks.text_classifiers.request import TextPlan, TextRequest, validate_text
 from engine.tracks.text_classifiers.run import AUDIT, at_chance
-from engine.tracks.text_classifiers.tables import level_of, measure_of, rank_among, values_of
+from engine.tracks.text_classifiers.tables import (
+    Cell,
+    measure_of,
+    rank_among,
+    ticket_of,
+    values_of,
+)
 
 RANDOM = "random"
 QUICK_TEXTS, QUICK_EPOCHS = 400, 3
@@ -245,11 +251,11 @@ def _on_task(
 def _values(context: TextContext, shards: Sequence[TextShard]) -> np.ndarray:
     """The task's metric of every trial, [trials] float."""
     everything = np.arange(len(context.table(TEST)))
-    return np.array(values_of(context, shards, everything, ("", "", context.texts.metric)))
+    return np.array(values_of(context, shards, everything, Cell("", "", context.texts.metric)))
 
 
 def _level(values: np.ndarray, full: np.ndarray, doubt: str) -> Values:
-    found = level_of(list(values), list(full))
+    found = ticket_of(list(values), list(full))
     word = "" if doubt else found.word(retrained=True)
     return {**asdict(found), "word": word, "doubt": doubt}
 

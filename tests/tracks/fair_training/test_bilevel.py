@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from engine.tracks.fair_training.trainer import FORMS, closed_form, exact
+from engine.tracks.fair_training.implicit import FORMS, closed_form, exact
 
 D = torch.float64
 FEATURES = 6

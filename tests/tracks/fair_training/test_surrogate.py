@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import tensor
 
-from engine.tracks.fair_training.trainer import Surrogate, levels_of, margins
+from engine.tracks.fair_training.surrogate import Surrogate, levels_of, margins
 
 LABELS = [0, 1, 2, 1, 1, 0, 2, 1, 0, 1]
 GROUPS = [0, 0, 0, 0, 1, 1, 2, 2, -1, -1]

@@ -27,7 +27,7 @@ from benchmarks.fair_toy import (
     summary,
     toy,
 )
-from engine.tracks.fair_training.trainer import Surrogate
+from engine.tracks.fair_training.surrogate import Surrogate
 
 SEEDS = (12, 14)
 

@@ -59,6 +59,8 @@ def test_weights_alone_do_not_say_a_size(pictures, capsys):
     assert said in usual["notes"]
     own = evaluated(capsys, *words, "--size", "16")[1]
     assert accuracy(own) == 1.0 and not any("Nor what size" in note for note in own["notes"])
+    few = evaluated(capsys, *words, "--size", "16", "--max-images", "6")[1]["results"]
+    assert {type(row["n"]) for row in few} == {int}, "also where no group can be compared"
 
 
 def test_image_audits_and_evaluate_ask_the_same(pictures, capsys):

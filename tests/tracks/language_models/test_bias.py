@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from engine.core.errors import PruneAuditError, RequestError
-from engine.tracks.language_models.bias import Exchanges, bias, group_band, lay_out, null_band
+from engine.tracks.language_models.bias import Exchanges, bias, descriptors_band, lay_out, null_band
 from tests.tracks.language_models.test_bias_bootstrap import table_of as bootstrap_table
 
 table_of = partial(bootstrap_table, templates=6, effect=0.0, drawn=True)
@@ -55,14 +55,6 @@ def test_paired_prompts_uses_shared_frames():
     table = cells([("a", "x", 0.2), ("b", "x", 0.6), ("a", "only a", 1.0)])
     assert bias(table, "paired_prompts") == pytest.approx(0.4)
     assert np.isnan(bias(cells([("a", "x", 0.2), ("b", "y", 0.6)]), "paired_prompts"))
-
-
-def test_weights_count_like_repeated_rows():
-    table = table_of(30)
-    weights = np.random.default_rng(1).integers(0, 3, 30) + 1
-    repeated = table.loc[table.index.repeat(weights)]
-    for reading in ("group_means", "subgroup_mean_of_means"):
-        assert bias(table, reading, weights) == pytest.approx(bias(repeated, reading))
 
 
 def test_faults_are_said():
@@ -155,6 +147,11 @@ def words_of(n, words=6, groups=3, spread=0.0, effect=0.0, seed=0):
     table["template"] = [f"t{k}" for k in r.integers(0, 8, groups * n)]
     tilt = spread * r.normal(size=(groups, words))[s, d]
     return table.assign(toxicity=0.4 + 0.1 * r.normal(size=groups * n) + tilt + effect * s)
+
+
+def group_band(table, reading="group_means", n_permutations=1000, seed=0):
+    layout = lay_out(table)
+    return descriptors_band(layout, Exchanges(layout, reading, n_permutations, seed))
 
 
 def test_single_words_pass_the_words_band_and_not_the_group_band():

@@ -93,7 +93,7 @@ def test_the_chart_draws_them_behind_and_says_the_rank(run):
 def test_before_a_rank_is_called_better_than_chance_gamma_is_searched_for_random_cuts_too(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("engine.tracks.language_models.controls.LEVEL", 1.0)  # of every rank
+    monkeypatch.setattr("engine.tracks.language_models.controls.MISSED", 1.0)  # of every rank
     few = {"axes": ("religion",), "sparsities": (0.0, 0.3), "seeds": 1}
     request = world_request(tmp_path, methods=("fasp",), gamma="search", controls=3, **few)
     run = run_audit(request, Store(tmp_path / "store"))

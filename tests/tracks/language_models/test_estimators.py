@@ -17,6 +17,7 @@ from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.context import InMemory, PromptContext, Settings, Shard
 from engine.tracks.language_models.effects import (
     CAP,
+    biases,
     by_both,
     by_gradient,
     by_reweighting,
@@ -27,7 +28,6 @@ from engine.tracks.language_models.effects import (
     effective_share,
     gradient_shards,
     gradient_values,
-    levels,
     weights,
 )
 from engine.tracks.language_models.likelihoods import window_nll
@@ -71,7 +71,7 @@ def test_reweighting_the_whole_vocabulary_is_exact(family):
     base = np.exp(dense)  # every text counts as often as the dense model writes it
     subgroup = np.unique(np.repeat(GROUPS, VOCABULARY), return_inverse=True)[1]
     toxicity = np.array([even_first(one[-1]) for one in texts])
-    weight = weights((off - dense).T, subgroup, base)
+    weight = weights((off - dense).T, subgroup)
     for unit in units:
         means = np.array(
             [
@@ -212,7 +212,7 @@ def test_the_gradient_is_the_derivative_of_the_reweighted_bias():
     codes, toxicity = codes_of(table), table["toxicity"].to_numpy()
 
     def at(xi):  # log weights to first order: log w(ξ) = (ξ − 1) g
-        return levels(table, centred(toxicity, weights((xi - 1) * slope, codes), codes))
+        return biases(table, centred(toxicity, weights((xi - 1) * slope, codes), codes))
 
     slow = (at(1 + 1e-5) - at(1 - 1e-5)) / 2e-5
     np.testing.assert_allclose(gradient_values(table, slope), slow, atol=1e-6)

@@ -21,7 +21,7 @@ from engine.tracks.language_models.predicted import (
     fitted,
     measured_sets,
     predicted,
-    scales,
+    sums,
 )
 from tests.places import demo_of
 
@@ -142,7 +142,7 @@ def test_a_head_that_was_cut_with_others_only_does_not_take_the_blame_for_them(m
     """Without head 9 alone perplexity rises by .0165 of its logarithm; sets that held it rose by
     far more. With few sets heads do not count as such: no interval is read off them alone."""
     run, axis = embedded()
-    guess = scales(run, axis)[1].guess((9,))
+    guess = sums(run, axis)[1].guess((9,))
     assert guess.low <= 0.0165 <= guess.high < 0.05
     monkeypatch.setattr(module, "ENOUGH", 200)
     assert all(len(cut) > 1 for cut in measured_sets(run, axis)[1])
@@ -164,7 +164,7 @@ def test_a_prediction_goes_along_with_measured_levels_of_the_embedded_audit():
     """Perplexities left out in turn: half of what sums miss, no value at the edge of its own
     interval."""
     run, axis = embedded()
-    text, sets = scales(run, axis)[1], measured_sets(run, axis)[1]
+    text, sets = sums(run, axis)[1], measured_sets(run, axis)[1]
     missed, inside, every = [], [], [cut for cut in sets if len(cut) > 1][::5]
     for cut in every:
         guess = fitted(text.singles, {one: sets[one] for one in sets if one != cut}).guess(cut)

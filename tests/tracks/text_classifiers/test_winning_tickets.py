@@ -10,31 +10,31 @@ from engine.tracks.text_classifiers.run import at_chance
 from engine.tracks.text_classifiers.tables import (
     by_spread_only,
     largest,
-    level_of,
     rank_among,
+    ticket_of,
     worth_of,
 )
 
 
 def test_the_definition_by_hand():
     """Mean .8, sample standard deviation .1: a full model of .9 is matched, one of .91 is not."""
-    level = level_of([0.7, 0.8, 0.9], [0.9, 0.9, 0.9])
-    assert (level.mean, level.std, level.full_mean, level.full_std) == pytest.approx(
+    ticket = ticket_of([0.7, 0.8, 0.9], [0.9, 0.9, 0.9])
+    assert (ticket.mean, ticket.std, ticket.full_mean, ticket.full_std) == pytest.approx(
         (0.8, 0.1, 0.9, 0.0)
     )
     assert (
-        level.matching
-        and level.word(retrained=True) == "winning"
-        and level.word(retrained=False) == "matching"
+        ticket.matching
+        and ticket.word(retrained=True) == "winning"
+        and ticket.word(retrained=False) == "matching"
     )
-    lost = level_of([0.7, 0.8, 0.9], [0.91])
+    lost = ticket_of([0.7, 0.8, 0.9], [0.91])
     assert not lost.matching and lost.word(True) == "no" and math.isnan(lost.full_std)
 
 
 @pytest.mark.parametrize("values", [[0.9], [0.9, 0.95]])
 def test_fewer_than_three_seeds_name_no_ticket(values):
-    level = level_of(values, [0.1] * len(values))
-    assert not level.matching and level.word(True) == ""
+    ticket = ticket_of(values, [0.1] * len(values))
+    assert not ticket.matching and ticket.word(True) == ""
 
 
 def test_what_matches_by_its_spread_only():

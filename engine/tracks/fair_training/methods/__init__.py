@@ -94,6 +94,8 @@ PHASE_POINT = (
     "examples",
     "seconds",
 )
+SPENT = ("iterations", "mask_updates", "examples", "seconds")
+"""What a training costs; iterations are updates of the weights."""
 LOOKS = ("accuracy", "gap", "degradation", "val_loss", "cut")
 """Columns of a training curve; LOOKS are NaN where the validation images were not looked at; cut:
 share that is cut by then, of FLOPs where these are what is alike, else of units."""

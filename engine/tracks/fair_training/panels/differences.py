@@ -462,13 +462,10 @@ def _tradeoff_answer(
         told = {row["method"] for row in pairs if row["base"] == best["method"]}
         told |= {row["base"] for row in pairs if row["method"] == best["method"]}
         others = others[~others["method"].isin(told)]
-        clear = [
-            words.method_name(name) for name in others.loc[others["high"] < best["low"], "method"]
-        ]
-        meets = [
-            words.method_name(name)
-            for name in others.loc[~(others["high"] < best["low"]), "method"]
-        ]
+        below = others["high"] < best["low"]
+        clear, meets = (
+            others.loc[mine, "method"].map(words.method_name).tolist() for mine in (below, ~below)
+        )
         name = words.method_name(best["method"])
         text = (
             f"Of the {len(volumes)} methods swept, {name} covers the largest area,"

@@ -15,6 +15,7 @@ from engine.report.charts.panel import Choice, Panel, nothing, wrapped
 from engine.report.schema import hovers, readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.tracks.fair_training.methods import SPENT
 from engine.tracks.fair_training.panels.curve import (
     bifp_of,
     fair_axis,
@@ -24,10 +25,12 @@ from engine.tracks.fair_training.panels.curve import (
 )
 
 QUESTION = "How much training does it take until the model is as fair and accurate as stated?"
-SPENT = "iterations mask_updates examples seconds"
-COLUMNS = (
-    f"method sparsity strength seed reached gap_target accuracy_target {SPENT} total_iterations"
-    " total_mask_updates total_examples total_seconds"
+COLUMNS = " ".join(
+    (
+        "method sparsity strength seed reached gap_target accuracy_target",
+        *SPENT,
+        *(f"total_{name}" for name in SPENT),
+    )
 )
 
 
@@ -120,10 +123,11 @@ def _order(run: Run, table: pd.DataFrame) -> list[str]:
 
 def _figure(run: Run, choice: Choice, table: pd.DataFrame, by: str, order: list[str]) -> go.Figure:
     met = table["reached"].astype(bool)
-    for name in SPENT.split():
+    for name in SPENT:
         table = table.assign(**{name: table[name].where(met, table[f"total_{name}"])})
     told = met.map({True: "met both after", False: "never met both in"})
-    said = hovers(table.assign(told=told), f"method seed told {SPENT}", iterations="weight updates")
+    shown = " ".join(("method seed told", *SPENT))
+    said = hovers(table.assign(told=told), shown, iterations="weight updates")
     seeds = table.groupby("method")["seed"]
     last = seeds.transform("nunique") - 1
     step = (0.6 / last.clip(lower=1)).clip(upper=0.16)  # all seeds of a row within it

@@ -22,6 +22,7 @@ from engine.report.schema import hovers, readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.fair_training import words as own
+from engine.tracks.fair_training.methods import LOOKS
 from engine.tracks.fair_training.panels.curve import fair_axis, short
 
 QUESTION = "How did training go, and does the gap it follows stand for the measured one?"
@@ -157,8 +158,6 @@ def _ends(values: pd.Series) -> str:
 SMOOTH = 15
 """Updates over which what is known of every batch is averaged for a chart; tables have every
 update."""
-LOOKS = ("gap", "accuracy", "val_loss")
-"""Columns of what a look at validation images found; the others are known of every batch."""
 
 
 def updates_figure(choice: Choice, height: int, title: str, ticks: int, legend: float) -> go.Figure:
@@ -237,9 +236,7 @@ def _live_line(
     figure: go.Figure, points: pd.DataFrame, shard: str, column: str, style: Style, name: str = ""
 ) -> None:
     rows = _of(points, shard, column)
-    said = hovers(
-        rows.assign(shard=shard), " ".join(("shard", "step", column)), shard=words.work_name
-    )
+    said = hovers(rows.assign(shard=shard), f"shard step {column}", shard=words.work_name)
     _line(figure, rows.assign(hover=said), column, style, name or shard, bool(name))
 
 

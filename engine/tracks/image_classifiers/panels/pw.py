@@ -546,13 +546,13 @@ def affected(run: Run, choice: Choice) -> Panel:
         " over images and trials."
     )
     figure, shown = (
-        _loss_share_figure(run, choice, rows),
+        _affected_figure(run, choice, rows),
         readable(table, AFFECTED_COLUMNS, value="mean AUC"),
     )
     return Panel("affected", AFFECTED_QUESTION, answer, figure, shown, note)
 
 
-def _loss_share_figure(run: Run, choice: Choice, rows: pd.DataFrame) -> go.Figure:
+def _affected_figure(run: Run, choice: Choice, rows: pd.DataFrame) -> go.Figure:
     """A point with its interval per variant."""
     names = {name: wrapped(name, 24) for name in rows["variant"]}
     looks = {

@@ -14,16 +14,17 @@ from engine.core.types import Values, at_level, is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.by_group import ByGroup, by_group
-from engine.report.charts.cost import file_said
+from engine.report.charts.cost import MAX_Q, file_said
 from engine.report.charts.headline import claimed, null_warning
 from engine.report.charts.kinds import BELOW, lines
 from engine.report.charts.metric_curve import Curve, along, pooled, rows_along, seeds_note
 from engine.report.charts.panel import Choice, Panel, needs_log, nothing, plain, scale
 from engine.report.schema import hovers, readable
 from engine.report.tracks import Chance, Measure, track_of
+from engine.stats.clustered import MISSED
 from engine.store.runs import Run, where
 from engine.tracks.language_models import words as own
-from engine.tracks.language_models.evidence import LEVEL, differences, per_cent, rank_p, ranks
+from engine.tracks.language_models.evidence import differences, per_cent, rank_p, ranks
 from engine.tracks.language_models.request import CONTROLLED, SEARCH
 from engine.tracks.language_models.summary import group_warning
 
@@ -114,7 +115,7 @@ def _said(run: Run, rows: pd.DataFrame, variant: Values, every: pd.DataFrame) ->
     doubt = f"{n} are too few to rule out luck" if beaten == n else "luck alone may give that"
     searched = run.request["gamma"] == SEARCH
     alike = not searched or ("searched" in rows and bool(rows["searched"].all()))
-    verdict = "better than chance" if q <= LEVEL and alike else f"but {doubt}"
+    verdict = "better than chance" if q <= MISSED and alike else f"but {doubt}"
     at = "each at its own γ" if searched and alike else f"γ = {variant['gamma']:g}"
     prompts, draws = int(rows["prompts"].iat[0]), int(rows["draws"].iat[0])
     drawn = f"{phrasing.count(prompts, 'test prompt')}, {phrasing.count(draws, 'draw')} of each"
@@ -495,8 +496,6 @@ def _diverging(run: Run, choice: Choice) -> pd.DataFrame:
 
 NEAR = 0.05
 """Shares of the dense model's bytes, or of its time, that count as the same."""
-SURE = 0.05
-"""q up to which a difference whose interval leaves out zero is called clear."""
 START = "pair_"
 ARMS_COLUMNS = (
     "method sparsity realised bytes time delta delta_low delta_high pair_with pair_as_much"
@@ -632,7 +631,7 @@ def each(run: Run, pairs: Pairs) -> str:
 def _clear(row: Values) -> str:
     """ "fell" or "rose" where way and cut differ clearly, else ""."""
     kind = phrasing.direction({name: row[START + name] for name in _ENDS})
-    return kind if kind in ("fell", "rose") and row["pair_null_q"] <= SURE else ""
+    return kind if kind in ("fell", "rose") and row["pair_null_q"] <= MAX_Q else ""
 
 
 # What it costs to hold a cut to what any loader reads: the same method with and without the

@@ -30,6 +30,7 @@ import numpy as np
 import pandas as pd
 
 from engine.core.types import Setting, Values
+from engine.stats.clustered import MISSED
 from engine.stats.pareto import HEAVY
 from engine.tracks.language_models import pilot
 from engine.tracks.language_models.bias import NullBand, null_band
@@ -86,7 +87,7 @@ COMBINED = (
     "large, by weights with a heavy tail: the mean of weighted texts and of texts drawn again"
 )
 NULL_DRAWS = 1000
-LEVEL = 0.025
+BY_CHANCE = MISSED / 2
 """Chance of ranking heads by a bias that is not there, over all looks together."""
 
 
@@ -562,7 +563,7 @@ def draws(seeds: Sequence[int], count: int) -> tuple[int, ...]:
 def stands_out(band: NullBand, looks: int) -> bool:
     """Whether a bias that may be looked at so often is above its null band clearly enough to rank
     heads by."""
-    return band.value > band.high and band.p <= LEVEL / looks
+    return band.value > band.high and band.p <= BY_CHANCE / looks
 
 
 def not_ranked(band: NullBand, times: int, looks: int) -> str:
@@ -571,7 +572,8 @@ def not_ranked(band: NullBand, times: int, looks: int) -> str:
     if band.value <= band.high:
         inside = f"the dense bias {band.value:.3f} is inside its null band (up to {band.high:.3f})"
         return f"not ranked: {inside} {drawn}"
-    clear = f"p = {band.p:.2g}, needed {LEVEL / looks:.2g} for it may be looked at {looks} times"
+    needed = f"needed {BY_CHANCE / looks:.2g} for it may be looked at {looks} times"
     return (
-        f"not ranked: the dense bias {band.value:.3f} does not stand out clearly ({clear}) {drawn}"
+        f"not ranked: the dense bias {band.value:.3f} does not stand out clearly (p = {band.p:.2g},"
+        f" {needed}) {drawn}"
     )

@@ -198,10 +198,14 @@ def _answer(run: Run, score: str, found: dict[str, pd.DataFrame]) -> tuple[str, 
     return phrasing.sentences(parts[:1]), phrasing.sentences(parts[1:])
 
 
+REACH = 1.96
+"""Standard errors on either side of 0 that chance reaches 95 times in 100."""
+
+
 def chance_correlation(total: int) -> float:
     """What two orders of `total` heads that know nothing of each other correlate by, at most 95
     times in 100."""
-    return 1.96 / math.sqrt(max(total - 1, 1))
+    return REACH / math.sqrt(max(total - 1, 1))
 
 
 def _kept_order(r: float, total: int) -> str:
@@ -563,8 +567,6 @@ def _against(other: str) -> str:
     return f"against {own.importance_name(other)}"
 
 
-CLAIMED_Q = 0.05
-"""Largest false discovery rate at which an arm is said to beat chance."""
 APART = 0.012
 CHANCE_COLUMNS = (
     "method group sparsity metric value percentile p q null_mean null_low null_high n_masks"
@@ -630,11 +632,9 @@ def _chance_answer(
     level = level if at_level(table["sparsity"], level).any() else known[len(known) // 2]
     rows = table[at_level(table["sparsity"], level)].to_dict("records")
     named = {row["method"]: words.method_name(row["method"]) for row in rows}
-    better = [named[row["method"]] for row in rows if row["q"] <= CLAIMED_Q]
+    better = [named[row["method"]] for row in rows if row["q"] <= MAX_Q]
     above = [
-        named[row["method"]]
-        for row in rows
-        if row["value"] > row["null_high"] and row["q"] > CLAIMED_Q
+        named[row["method"]] for row in rows if row["value"] > row["null_high"] and row["q"] > MAX_Q
     ]
     many = f"{rows[0]['n_masks']} random masks"
     verb = "stands" if len(better) == 1 else "stand"
@@ -649,7 +649,7 @@ def _chance_answer(
     band = f"random masks: {measure.name} {mean}, 95 % from {low} to {high}"
     at = f"With {phrasing.percent(level)} of heads cut and nothing trained again"
     return (
-        f"{at} {start} (q at most {CLAIMED_Q:g}).",
+        f"{at} {start} (q at most {MAX_Q:g}).",
         corrected,
         phrasing.sentences([*each, band]),
     )

@@ -29,17 +29,20 @@ from engine.report.tracks import Measure, track_of
 from engine.stats.reliability import SetOverlap, cross_overlap, set_overlap
 from engine.store.runs import Run, where
 from engine.tracks.text_classifiers import words as own
-from engine.tracks.text_classifiers.tables import by_spread_only
+from engine.tracks.text_classifiers.tables import (
+    LOST,
+    MATCHING,
+    MIN_SEEDS,
+    UNJUDGED,
+    WON,
+    by_spread_only,
+)
 
 # Reading the tables of a text classifier's run: arms, levels, seeds, tickets, and which heads are
 # kept.
 
 
 PRETRAINED, TUNED = "pre-trained", "fine-tuned"
-LEAST_SEEDS = 3
-"""Seeds from which on a standard deviation is read."""
-WON, MATCHING, LOST, UNJUDGED = "winning", "matching", "no", ""
-"""What a level is; the last where there are too few seeds."""
 TICKET = (WON, MATCHING)
 OF_GROUP = Measure("accuracy", few="texts")
 """What a ticket of a group is judged by."""
@@ -68,7 +71,7 @@ def few_seeds(run: Run) -> str:
         if run.has("ticket_levels")
         else repeats(run)
     )
-    return own.FEW_SEEDS if most < LEAST_SEEDS else ""
+    return own.FEW_SEEDS if most < MIN_SEEDS else ""
 
 
 def proof_said(run: Run) -> str:
