@@ -7,8 +7,6 @@ back most; groups, gaps and differences are then computed from the answers by th
 statistics. Deterministic.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from pathlib import Path

@@ -5,8 +5,6 @@ Lower level by Newton in float64: theta*(m) = argmin l(m * theta) + rho/2 |theta
 Upper level: l(m * theta*(m)).
 """
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,8 +1,6 @@
 """A whole audit at equal FLOPs with controls in BiFP's widths: what is cut, compared, verified and
 said."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

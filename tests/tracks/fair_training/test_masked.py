@@ -1,8 +1,6 @@
 """Masks on parameters: the same as gates on filters and as really cut; no trace; exact numbers of
 units; gradients."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

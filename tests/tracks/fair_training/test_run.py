@@ -1,8 +1,6 @@
 """A whole fair training of a tiny classifier: complete, exact, repeatable, resumable, and
 verified."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

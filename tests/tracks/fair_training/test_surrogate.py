@@ -1,8 +1,6 @@
 """The gap that can be differentiated, against the same in plain numbers, image by image: its value,
 its sign, its hinge, what fades, its gradient."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

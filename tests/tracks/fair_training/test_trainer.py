@@ -1,8 +1,6 @@
 """Fair training: stops between batches, resumes bit for bit, says where a number is lost, counts
 what it spends."""
 
-from __future__ import annotations
-
 import copy
 import math
 from dataclasses import replace

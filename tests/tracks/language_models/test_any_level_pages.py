@@ -1,8 +1,6 @@
 """Any level and any set of heads on screen: predicted at once, measured on the spot, part of the
 audit from then on."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.report import phrasing

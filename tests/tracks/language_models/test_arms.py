@@ -1,8 +1,6 @@
 """Other checkpoints and compressed weights as variants: checked at the door, measured like cuts,
 kept and read."""
 
-from __future__ import annotations
-
 import json
 import shutil
 
@@ -22,7 +20,7 @@ from engine.report.story import step
 from engine.report.tracks import prediction_of, question, track_of
 from engine.report.verdict import verdict
 from engine.resident.warm import Warm
-from engine.store.runs import Run, Store
+from engine.store.runs import Run
 from engine.tracks.language_models import predicted
 from engine.tracks.language_models.asks import Prompt
 from engine.tracks.language_models.evidence import differences
@@ -142,15 +140,6 @@ def test_little_rounding_moves_little_and_chance_much(run):
         for start in ("int8", "wanda", "random_weights", "against-llama")
     ]
     assert kinds == sorted(kinds) and kinds[0] < 0.01 * kinds[2]
-
-
-def test_a_killed_audit_finds_its_arms_again(run, asked, store, tmp_path):
-    shutil.copytree(store.root / "shards", tmp_path / "shards")
-    said = []
-    again = run_audit(asked, Store(tmp_path), Hooks(report=lambda event: said.append(event.what)))
-    assert again.id == run.id
-    for name in ("results", "variants", "generations"):
-        assert again.table(name).equals(run.table(name))
 
 
 def test_arms_change_neither_the_id_nor_the_scores_of_an_audit_without(asked, run, words_judged):

@@ -1,7 +1,5 @@
 """Three ways to the same number: exact enumeration, finite differences, and texts drawn again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,8 +1,6 @@
 """A finished audit grows: another level, a set by hand; the same numbers as had they been asked
 from the start. By the command, and by what the resident engine is asked."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -125,12 +123,6 @@ def test_a_set_by_hand_has_the_numbers_of_the_variant_that_cuts_it(run, store, t
         pd.testing.assert_frame_equal(*(one.reset_index(drop=True) for one in rows))
 
 
-def test_heads_that_are_not_there_are_refused(run, tmp_path):
-    for cut, said in (([(3, 0)], "outside 3 layers x 4 heads"), ([(1, 0), (1, 0)], "named twice")):
-        with pytest.raises(RequestError, match=said):
-            measure(run, cut, tmp_path / "store")
-
-
 def test_stops_are_every_number_of_heads_and_finished_levels_keep_their_place(run):
     found = stops(run, "fasp", "religion")
     assert [one.n_cut for one in found] == list(range(10)) and most_heads(
@@ -146,23 +138,6 @@ def test_stops_are_every_number_of_heads_and_finished_levels_keep_their_place(ru
         "method == 'fasp' and target_axis == 'religion' and sparsity == 0.3"
     )
     assert list(heads_at(run, "fasp", "religion", 0.3)) == json.loads(chosen["cut"].item())
-
-
-@pytest.mark.parametrize(
-    ("asked", "words"),
-    [
-        ({"method": "fasp", "level": 0.9}, "between 1 and 9 of 12"),
-        ({"method": "fasp", "level": -0.1}, "between 1 and 9 of 12"),
-        ({"method": "by hand", "level": 0.2}, "fasp"),
-        ({"method": "diffheads", "level": 0.2}, "Known: bias_only, fasp"),
-        ({"method": "fasp", "level": 0.2, "split": "validation"}, "on test prompts"),
-        ({"method": "fasp", "level": 0.2, "axes": ("age",)}, "'age' is not known"),
-    ],
-)
-def test_what_cannot_be_measured_is_refused_before_anything_loads(run, store, asked, words):
-    with pytest.raises(RequestError, match=words):
-        check(growth(run, **asked), store)
-    assert not (store.root / "additions").exists() and not (store.root / "shards").exists()
 
 
 def test_levels_that_are_one_to_three_decimals_are_refused(whole):

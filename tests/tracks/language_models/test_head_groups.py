@@ -1,8 +1,6 @@
 """Effects per subgroup are those behind the effect on bias: both say the same where bias is a
 function of means."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every page, alone and through app.py: with a run, with an empty store, with hostile texts."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a pilot can say, what first order misses, and what could have been found."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

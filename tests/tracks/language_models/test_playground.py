@@ -1,8 +1,6 @@
 """A prompt of one's own: the same noise for both models, where they part, siblings, attention, and
 every bad input."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -32,7 +30,7 @@ from engine.tracks.language_models.playground import (
 from engine.tracks.language_models.run import run_audit
 from engine.tracks.language_models.side_by_side import first_difference, pieces
 from tests import builders
-from tests.builders import refused, seal
+from tests.builders import seal
 from tests.pages.checks import assert_calm, charts_of, html_of, opened, use_store, words_of
 from tests.tracks.language_models.worlds import world_request, write_rows
 
@@ -239,25 +237,14 @@ def test_pieces_make_the_text_also_where_a_letter_takes_several_tokens():
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"prompt": " \n"}, "prompt: is empty"),
         ({"prompt": 7}, "prompt: is empty"),
         ({"prompt": "w1 " * 400_000}, f"has 1,200,000 characters; at most {MOST_CHARACTERS:,}"),
         ({"prompt": "w1 \ud800"}, "half of a character"),
         ({"prompt": "w1 " * 59}, "has 59 tokens; .* has 64 positions, so 58 fit beside 6 new ones"),
         ({"prompt": "w1 " * 300}, "has more than 64 tokens"),
-        (
-            {"variant": "magnitude"},
-            "variant: 'magnitude' is not known. Known: dense, magnitude-s0.100",
-        ),
-        ({"variant": "dense", "heads": ["0.1"]}, "both given"),
-        ({"heads": ["3.0"]}, "head 0 of layer 3 is outside 3 layers x 4 heads"),
-        ({"heads": ["0.1", 1]}, "named twice"),
-        ({"heads": ["0.1", "one", "-1"]}, "'one' is no head(.|\n)*'-1' is no head"),
         ({"heads": "0.1"}, "no list"),
         ({"heads": [True]}, "'True' is no head"),
-        ({"tokens": 0}, f"tokens: '0' is not possible. Give a whole number, 1 to {MOST_TOKENS}"),
-        ({"tokens": MOST_TOKENS + 1}, "tokens"),
-        ({"seed": -1}, "seed"),
+        ({"tokens": MOST_TOKENS + 1}, f"tokens: .* Give a whole number, 1 to {MOST_TOKENS}"),
         ({"seed": 1.5}, "seed"),
         ({"seed": True}, "seed"),
         ({"siblings": "w2"}, "no list of words"),
@@ -265,16 +252,12 @@ def test_pieces_make_the_text_also_where_a_letter_takes_several_tokens():
         ({"axis": "nation"}, "axis: 'nation' is not known. Known: religion"),
         ({"head": "9.9"}, "outside"),
         ({"promt": "w1"}, "'promt' is not known"),
-        ({"run": "none"}, "in no store"),
     ],
 )
 def test_bad_input_is_refused_with_what_to_do(ask, given, told):
+    """What can be typed as a command stands in tests/cli/wrong_words.csv."""
     with pytest.raises(RequestError, match=told):
         ask(**given)
-
-
-def test_every_fault_is_told_at_once(ask):
-    assert len(refused(ask, prompt="", tokens=0, seed=-1, heads=["9.9"], axis="x")) == 5
 
 
 def test_a_run_with_other_weights_or_without_its_model_is_refused(run, copy, store, tmp_path):
@@ -341,9 +324,7 @@ def test_the_command_redacts_unless_it_is_told_not_to(run, store, ask, capsys, t
         assert (answer["rows"][0]["pruned"]["text"] in out) == is_shown and "anecdote" in out
 
 
-def test_the_command_refuses_a_mask_of_another_model_and_two_kinds_of_cut(
-    run, store, capsys, tmp_path
-):
+def test_the_command_refuses_a_mask_of_another_model_and_of_means(run, store, capsys, tmp_path):
     record = record_of(run)
     words = ["ask", run.id, "--prompt", TYPED, "--store", str(store.root), "--mask"]
     other = write_mask(tmp_path / "other.json", replace(record, weight_hash="1" * 64))
@@ -354,9 +335,6 @@ def test_the_command_refuses_a_mask_of_another_model_and_two_kinds_of_cut(
     )
     assert main([*words, str(means)]) == 2
     assert "sets heads to their means" in capsys.readouterr().err
-    assert main([*words, str(other), "--heads", "0.1"]) == 2
-    assert main(["ask", run.id, "--store", str(store.root)]) == 2
-    assert "prompt: is empty" in capsys.readouterr().err
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """Predictions from single effects: by hand on small tables, honest where too little was
 measured."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,8 +1,6 @@
 """A whole audit of a tiny world: complete, repeatable, checked against the slow obvious way; with
 heads silenced to their means; with no more draws than make every interval as narrow as asked."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

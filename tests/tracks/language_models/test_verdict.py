@@ -260,9 +260,6 @@ def test_the_command_line_advises_by_the_tolerance_it_is_given(
     rows = json.loads(capsys.readouterr().out)
     assert {row["answer"] for row in rows} <= {TAKE, LEAVE, MORE} and "0.2 or more" in str(rows)
     assert {loss["tolerance"] for row in rows for loss in row["losses"]} == {0.05, 0.2}
-    assert main([*asked, "--tolerance", "0", "--quality-tolerance", "nan"]) == 2
-    said = capsys.readouterr().err
-    assert "--tolerance: 0 is no tolerance" in said and "--quality-tolerance: nan" in said
     report = ["export", DEMO, "--to", str(tmp_path / "to")]
     assert main([*report, "--what", "report", "--tolerance", "0.2"]) == 0
     assert "by 0.2 or more" in (tmp_path / "to" / "report.html").read_text(encoding="utf-8")
