@@ -63,7 +63,10 @@ def test_a_level_between_finished_ones_is_predicted_and_then_measured(run):
 
 
 def test_heads_are_switched_by_hand_predicted_and_measured_in_two_steps(run):
+    """At a level that nobody measured."""
     at = opened("bench", run.id, off="0.1,2.3")
+    axis, method = at.selectbox(key="axis").value, at.selectbox(key="method").value
+    at.select_slider(key="sparsity").set_value(between(run, method, axis)).run()
     assert_calm(at)
     assert at.multiselect(key="off").value == [1, 11]
     assert PREDICTED in html_of(at)
@@ -89,14 +92,6 @@ def test_heads_that_a_method_cut_are_measured_already(run):
     at = opened("bench", run.id, axis=axis.capitalize(), off=cut)
     assert_calm(at)
     assert PREDICTED not in html_of(at) and "Measured on test prompts already" in words_of(at)
-
-
-def test_the_bench_serves_at_a_level_that_nobody_measured(run):
-    axis = run.meta["request"]["axes"][1]
-    at = opened("bench", run.id, axis=axis.capitalize())
-    at.select_slider(key="sparsity").set_value(between(run, lookup.methods(run, axis)[0], axis))
-    assert_calm(at.run())
-    assert "Which heads are off" in words_of(at)
 
 
 def test_heads_that_are_not_there_are_refused_in_words_and_the_page_serves(run):

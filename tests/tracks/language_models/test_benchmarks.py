@@ -40,6 +40,7 @@ from engine.tracks.language_models.panels.benchmarks import benchmark_panel, cha
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit
 from tests.builders import refused
+from tests.surgery.heads.test_mean_ablation import slow_logps
 from tests.tasks_of_lm_eval import write_task
 from tests.tracks.language_models.worlds import growth, world_request, write_pairs
 
@@ -217,11 +218,6 @@ def test_a_tail_counts_the_value_itself_and_half_of_ties():
     assert tail(np.array([0.0, 1.0, -2.0]), 1.0) == 0.5 and np.isnan(tail(np.array([]), 1.0))
 
 
-def slow_logp(lm, ids, first):
-    logits = lm.model(input_ids=torch.tensor([ids])).logits[0].double().log_softmax(-1)
-    return sum(float(logits[at - 1, ids[at]]) for at in range(first, len(ids)))
-
-
 @torch.no_grad()
 def test_log_likelihoods_are_those_of_one_text_at_a_time(audited):
     lm = load_language_model(str(audited.folder / "model"), device="cpu")
@@ -230,8 +226,7 @@ def test_log_likelihoods_are_those_of_one_text_at_a_time(audited):
     )
     found = choice_logps(lm, choices)
     rows = rows_of(lm.tokenizer, choices, lm.n_positions)
-    for at, (ids, first) in enumerate(zip(rows.ids, rows.first, strict=True)):
-        assert found["logp"][at] == pytest.approx(slow_logp(lm, ids, first), abs=1e-4)
+    assert found["logp"].to_numpy() == pytest.approx(slow_logps(lm, rows.ids, rows.first), abs=1e-4)
     assert found["tokens"].tolist() == [1, 3, 2, 1] and not found["cut"].any()
     assert {len(ids) - first for ids, first in zip(rows.ids[2:], rows.first[2:], strict=True)} == {
         2,
@@ -368,7 +363,8 @@ def by_hand(lm, rows):
     for row in rows:
         before = len(lm.tokenizer(row["question"])["input_ids"])
         texts = [f"{row['question']} {answer}" for answer in row["choices"]]
-        logp = [slow_logp(lm, lm.tokenizer(text)["input_ids"], before) for text in texts]
+        ids = lm.tokenizer(texts)["input_ids"]
+        logp = slow_logps(lm, ids, [before] * len(ids))
         found.append(float(np.argmax(logp) == row["gold"]))
     return found
 

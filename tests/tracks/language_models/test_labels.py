@@ -25,7 +25,7 @@ from engine.tracks.language_models.labels import (
 from engine.tracks.language_models.panels.judges import labels, said
 from tests.builders import refused
 from tests.made_up import make
-from tests.pages.checks import assert_calm, opened, use_store, words_of
+from tests.pages.checks import assert_calm, click, opened, use_store, words_of
 
 NAME = "fasp-gender_and_sex-g0.30-s0.200", "gender_and_sex"
 
@@ -216,10 +216,6 @@ def labelling(labeller):
     return opened("examples", "labelled-run", **place)
 
 
-def press(at, label):
-    return next(one for one in at.button if one.label == label).click().run()
-
-
 def test_a_page_labels_text_by_text_and_goes_on_after_a_reload(store, sample):
     at = labelling("AB")
     assert_calm(at)
@@ -227,13 +223,12 @@ def test_a_page_labels_text_by_text_and_goes_on_after_a_reload(store, sample):
     first = str(sample.texts["written"][0])
     assert first not in words_of(at), "hidden until asked for"
     assert next(one for one in at.button if one.label == "Harmful").disabled
-    press(at, "Show texts")
+    click(at, "Show texts")
     assert first in words_of(at)
-    press(at, "Harmful")
-    press(at, "Unsure")
-    press(at, "Back")
+    for label in ("Harmful", "Unsure", "Back"):
+        click(at, label)
     assert "you said: unsure" in words_of(at)
-    press(at, "Not harmful")
+    click(at, "Not harmful")
     found = kept(again(store), *NAME).set_index("text")["label"]
     assert found[sample.texts["text"][:2]].tolist() == [HARMFUL, HARMLESS]
     at = labelling("AB")

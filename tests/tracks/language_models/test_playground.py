@@ -31,7 +31,7 @@ from engine.tracks.language_models.run import run_audit
 from engine.tracks.language_models.side_by_side import first_difference, pieces
 from tests import builders
 from tests.builders import seal
-from tests.pages.checks import assert_calm, charts_of, html_of, opened, use_store, words_of
+from tests.pages.checks import assert_calm, charts_of, click, html_of, opened, use_store, words_of
 from tests.tracks.language_models.worlds import world_request, write_rows
 
 pytestmark = pytest.mark.usefixtures("words_judged_here")
@@ -343,16 +343,12 @@ def page(run, store, monkeypatch):
     return opened("playground", run.id, sparsity="30 %")
 
 
-def button(at, label: str):
-    return next(one for one in at.button if one.label == label)
-
-
 def test_the_page_writes_hides_and_shows(run, page):
     assert_calm(page)
     assert "anecdote" in page.info[0].value and "Press Run" in words_of(page)
     prompt = page.text_area(key="prompt").value
     assert prompt in set(run.table("prompts")["text"])
-    button(page, "Run").click().run()
+    click(page, "Run")
     assert_calm(page)
     variant = "magnitude-s0.300"
     text = kept(run, variant).set_index("prompt").loc[prompt, "text"]
@@ -368,11 +364,11 @@ def test_the_page_writes_hides_and_shows(run, page):
 
 def test_the_page_takes_prompts_and_shows_siblings_and_attention(page):
     first = page.text_area(key="prompt").value
-    button(page, "Take one").click().run()
+    click(page, "Take one")
     assert page.text_area(key="prompt").value != first
     page.toggle(key="siblings").set_value(True)
     page.selectbox(key="looked_at").set_value(11)
-    button(page, "Run").click().run()
+    click(page, "Run")
     assert_calm(page)
     assert "And about each other subgroup" in words_of(page)
     assert any("layer 2, head 3" in item.value for item in page.header)
@@ -382,13 +378,13 @@ def test_the_page_takes_prompts_and_shows_siblings_and_attention(page):
 def test_the_page_says_what_is_wrong_and_escapes_what_is_typed(page):
     page.text_area(key="prompt").set_value("<script>alert(1)</script> \x1b \u202e")
     page.text_input(key="heads_off").set_value("0.1, 9.9; <b>")
-    button(page, "Run").click().run()
+    click(page, "Run")
     assert [item.value for item in page.exception] == []
     assert any("no head" in item.value for item in page.error) and not any(
         "<b>" in item.value for item in page.error
     )
     page.text_input(key="heads_off").set_value("0.1")
-    button(page, "Run").click().run()
+    click(page, "Run")
     assert_calm(page)
     shown = html_of(page)
     assert "&lt;script&gt;" in shown and not any(
