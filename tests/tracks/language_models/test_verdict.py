@@ -212,14 +212,6 @@ def test_too_little_data_says_how_much_would_tell(base, tmp_path):
 DEMO = next(one.id for one in Store(EMBEDDED, read_only=True).list() if "planted" in one.title)
 
 
-def test_bars_hold_in_small_simulations():
-    worlds = pytest.importorskip("benchmarks.calibration.advice")
-    found = worlds.measures(quick=True)
-    assert [row.name for row in found if row.holds is False and "no harm" not in row.name] == []
-    (power,) = (row.value for row in found if "4 × 300" in row.name and "no harm" in row.name)
-    assert power > 0.75, "60 worlds, where .85 is claimed of 1000"
-
-
 def test_no_group_or_no_quality_is_never_enough_to_take_a_cut():
     fine = Loss("a", 0.0, 0.001, 1000, 1.0, 0.05)
     quality = Loss("", 0.0, 0.001, 1000, 0.0, 0.05)
