@@ -384,3 +384,8 @@ def test_bars_hold_in_small_simulations(family):
             low = one.bar if one.at_least else -np.inf if one.floor is None else one.floor
             high = np.inf if one.at_least else one.bar
             assert low - 0.06 <= one.value <= high + 0.06, one.name
+
+
+def test_intervals_of_few_blocks_of_text_hold_as_often_as_they_say():
+    worlds = pytest.importorskip("benchmarks.calibration.groups")
+    assert [one for one in worlds._text(300) if one.holds is False] == []

@@ -8,14 +8,12 @@ import pandas as pd
 import pytest
 
 from engine.core.errors import RequestError
-from engine.core.types import rng
 from engine.store.runs import EMBEDDED, Run, Store
 from engine.tracks.language_models import predicted as module
 from engine.tracks.language_models.predicted import (
     MISSES,
     WIDE,
     Guess,
-    Singles,
     fitted,
     measured_sets,
     predicted,
@@ -112,28 +110,6 @@ def test_groups_are_sums_of_their_effects(tmp_path):
     found = predicted(run, (0, 1, 2), "a").groups.set_index("group")
     assert found["value"].to_dict() == pytest.approx({"x": -0.2, "y": 0.04})
     assert found.loc["x", "high"] == pytest.approx(-0.2 + WIDE * 0.2 + 2 * 0.02)
-
-
-def test_what_strong_heads_do_together_is_learnt_and_intervals_hold_where_sums_fail():
-    """60 sets are learnt from, 60 are not, half of which hold the two heads that do more
-    together."""
-    draw, single = rng("predicted", 1), np.array([-0.4, -0.3, *[-0.01] * 10])
-    sets: dict[tuple[int, ...], float] = {}
-    while len(sets) < 120:
-        held = {*draw.permutation(12)[: 2 + draw.integers(4)].tolist()}
-        held |= {0, 1} if len(sets) % 2 else set()
-        both = -0.25 if {0, 1} <= held else 0.0
-        change = float(single[list(held)].sum() + both + draw.normal(0, 0.01))
-        sets.setdefault(tuple(sorted(held)), change)
-    measured, others = dict(list(sets.items())[:60]), dict(list(sets.items())[60:])
-    singles = Singles(single, np.full(12, 0.02))
-    found = fitted(singles, measured)
-    both = [cut for cut in others if {0, 1} <= {*cut}]
-    assert len(both) >= 20
-    assert all(abs(others[cut] - singles.value[list(cut)].sum()) > 0.2 for cut in both)
-    assert all(abs(others[cut] - found.guess(cut).value) < 0.05 for cut in both)
-    ends = {cut: found.guess(cut) for cut in others}
-    assert np.mean([one.low <= others[cut] <= one.high for cut, one in ends.items()]) >= 0.9
 
 
 def test_a_head_that_was_cut_with_others_only_does_not_take_the_blame_for_them(monkeypatch):
