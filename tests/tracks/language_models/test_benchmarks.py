@@ -175,33 +175,29 @@ def made_pairs(n, lean, rng):
 def test_a_preference_and_a_change_are_told_from_chance_and_nothing_is_found_where_nothing_is():
     rng = np.random.default_rng(1)
     dense = made_pairs(300, 0.6, rng)
-    none = replace(dense, logp={**dense.logp, "more": rng.permutation(dense.logp["more"])})
-    less = replace(dense, logp={**dense.logp, "more": dense.logp["more"] - 0.6})
-    table = numbers_of(
-        scored_benchmarks()["crows_pairs"],
-        {"dense": dense, "none": none, "less": less, "same": dense},
-        "dense",
+    more = dense.logp["more"]
+    none, less = (
+        replace(dense, logp={**dense.logp, "more": one})
+        for one in (rng.permutation(more), more - 0.6)
     )
-    by = table[table["group"] == ""].set_index(["variant", "metric"])
-    assert by.loc[("dense", "share"), "null_p"] == 0.5 / (1 + N_NULL) and np.isnan(
-        by.loc[("dense", "share"), "delta"]
-    )
-    assert by.loc[("dense", "distance"), "value"] > by.loc[("dense", "distance"), "null_high"]
-    assert by.loc[("less", "share"), "null_p"] > 0.01
-    row = by.loc[("less", "share")]
-    assert row["delta_high"] < 0
-    assert row["delta_q"] < 0.01
-    assert row["delta"] == row["value"] - by.loc[("dense", "share"), "value"]
-    assert by.loc[("none", "share"), "delta_q"] > 0.05
-    assert by.loc[("none", "share"), "detectable"] > abs(by.loc[("none", "share"), "delta"])
-    same = by.loc[("same", "share")]
-    assert (same["delta"], same["delta_p"]) == (0.0, 1.0) and np.isnan(same["detectable"])
+    every = {"dense": dense, "none": none, "less": less, "same": dense}
+    table = numbers_of(scored_benchmarks()["crows_pairs"], every, "dense")
+    by = where(table, group="").set_index(["metric", "variant"])
+    share, distance = by.loc["share"], by.loc["distance"]
+    assert share.loc["dense", "null_p"] == 0.5 / (1 + N_NULL)
+    assert np.isnan(share.loc["dense", "delta"])
+    assert distance.loc["dense", "value"] > distance.loc["dense", "null_high"]
+    assert share.loc["less", "null_p"] > 0.01
+    assert share.loc["less", "delta_high"] < 0 and share.loc["less", "delta_q"] < 0.01
+    assert share.loc["less", "delta"] == share.loc["less", "value"] - share.loc["dense", "value"]
+    assert share.loc["none", "delta_q"] > 0.05
+    assert share.loc["none", "detectable"] > abs(share.loc["none", "delta"])
+    assert share.loc["same", ["delta", "delta_p"]].tolist() == [0.0, 1.0]
+    assert np.isnan(share.loc["same", "detectable"])
     assert set(table["group"]) == {"", "a", "b"}
-    assert (table[table["group"] == "a"]["n"] == 150).all()
-    assert (
-        table[(table["group"] != "") & (table["metric"] == "share")]["tests"].drop_duplicates()
-        == [0, 6]
-    ).all()
+    assert (where(table, group="a")["n"] == 150).all()
+    groups = table[(table["group"] != "") & (table["metric"] == "share")]
+    assert groups["tests"].unique().tolist() == [0, 6]
 
 
 def test_tests_of_changes_reject_as_rarely_as_they_say():
