@@ -126,16 +126,16 @@ def test_texts_and_padded_prompts_are_as_likely_as_the_whole_model_says_of_each_
     together = prompt_nll(lm, prompts, 22)
     assert together["nll"].to_numpy() == pytest.approx(alone, rel=1e-4)
     assert together["tokens"].tolist() == [len(row) - 1 for row in rows]
-    lone, decoding = [text(4), *prompts, prompts[0]], Decoding(max_new_tokens=2)
+    lone, decoding = [text(4), *prompts, *[prompts[0]] * 2], Decoding(max_new_tokens=2)
     lengths = [len(row) - 1 for row in prompt_tokens(lm, lone, 22)]
     for count in (1, 4):
         assert prompt_nll(lm, lone[:count], 22)["tokens"].tolist() == lengths[:count]
-    begun = begin(lm, lone, list("abcde"), [0] * 5, decoding)
-    some = InPassing(np.array([True, False, True, True, True]))  # equal ones are read once
+    begun = begin(lm, lone, list("abcdef"), [0] * 6, decoding)
+    some = InPassing(np.array([True, False, *[True] * 4]))  # equal ones are read once
     with some.of(lm, begun.prompts):
         draw_on(lm, begun, decoding, batch=some.batch)
     assert some.found[0, 1] == lengths[0]
-    assert some.found[2:, 0] == pytest.approx([*alone[1:], alone[0]], rel=1e-4)
+    assert some.found[2:, 0] == pytest.approx([*alone[1:], *[alone[0]] * 2], rel=1e-4)
     with pytest.raises(PruneAuditError, match="no likelihood"):
         some.table(slice(None))
     read = window_nll(lm, rows[2][len(lm.begin) :], Window(20))

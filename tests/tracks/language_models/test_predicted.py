@@ -8,12 +8,14 @@ import pandas as pd
 import pytest
 
 from engine.core.errors import RequestError
+from engine.core.types import rng
 from engine.store.runs import EMBEDDED, Run, Store
 from engine.tracks.language_models import predicted as module
 from engine.tracks.language_models.predicted import (
     MISSES,
     WIDE,
     Guess,
+    Singles,
     fitted,
     measured_sets,
     predicted,
@@ -110,6 +112,26 @@ def test_groups_are_sums_of_their_effects(tmp_path):
     found = predicted(run, (0, 1, 2), "a").groups.set_index("group")
     assert found["value"].to_dict() == pytest.approx({"x": -0.2, "y": 0.04})
     assert found.loc["x", "high"] == pytest.approx(-0.2 + WIDE * 0.2 + 2 * 0.02)
+
+
+def test_what_strong_heads_do_together_is_learnt_and_intervals_hold_where_sums_fail():
+    """60 sets are learnt from, 60 are not, half of which hold the two heads that do more
+    together."""
+    draw, single = rng("predicted", 1), np.array([-0.4, -0.3, *[-0.01] * 10])
+    sets, inside, both = {}, [], 0
+    while len(sets) < 120:
+        held = {*draw.permutation(12)[: 2 + draw.integers(4)].tolist()}
+        held |= {0, 1} if len(sets) % 2 else set()
+        change = single[[*held]].sum() - 0.25 * ({0, 1} <= held) + draw.normal(0, 0.01)
+        sets.setdefault(tuple(sorted(held)), float(change))
+    found = fitted(Singles(single, np.full(12, 0.02)), dict([*sets.items()][:60]))
+    for cut, change in [*sets.items()][60:]:
+        guess = found.guess(cut)
+        inside.append(guess.low <= change <= guess.high)
+        if {0, 1} <= {*cut}:
+            both += 1
+            assert abs(change - single[[*cut]].sum()) > 0.2 and abs(change - guess.value) < 0.05
+    assert both >= 20 and np.mean(inside) >= 0.9
 
 
 def test_a_head_that_was_cut_with_others_only_does_not_take_the_blame_for_them(monkeypatch):
