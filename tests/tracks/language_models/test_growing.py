@@ -122,6 +122,12 @@ def test_a_set_by_hand_has_the_numbers_of_the_variant_that_cuts_it(run, store, t
         pd.testing.assert_frame_equal(*(one.reset_index(drop=True) for one in rows))
 
 
+def test_heads_that_are_not_there_are_refused(run, tmp_path):
+    for cut, said in (([(3, 0)], "outside 3 layers x 4 heads"), ([(1, 0), (1, 0)], "named twice")):
+        with pytest.raises(RequestError, match=said):
+            measure(run, cut, tmp_path / "store")
+
+
 def test_stops_are_every_number_of_heads_and_finished_levels_keep_their_place(run):
     found = stops(run, "fasp", "religion")
     assert [one.n_cut for one in found] == list(range(10)) and most_heads(

@@ -151,6 +151,11 @@ def test_unknown_choices_name_the_known_ones(run):
         heads.head_numbers(run, 32)
 
 
+def test_one_head_in_numbers(run):
+    numbers = heads.head_numbers(run, 9)
+    assert set(numbers["quantity"]) >= {"effect on bias", "effect on perplexity", "size of weights"}
+
+
 def test_pareto_shows_losers_on_validation_only_and_carries_ids(run):
     test, validation = (pareto.pareto(run, CHOICE, split) for split in ("test", "validation"))
     assert test.table["γ"].dropna().unique().tolist() == [0.3]
