@@ -1,8 +1,6 @@
 """Single fair trainings that take a second: a tiny ResNet, 24 images of 16 pixels, five
 iterations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any

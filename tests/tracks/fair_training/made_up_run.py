@@ -7,8 +7,6 @@ back most; groups, gaps and differences are then computed from the answers by th
 statistics. Deterministic.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -261,43 +259,21 @@ def _surface() -> dict[str, pd.DataFrame]:
     """A bowl around BiFP with ablations on its rim."""
     grid = np.linspace(-0.5, 1.5, 9)
     x, y = (part.ravel() for part in np.meshgrid(grid, grid))
-    loss = 0.42 + 0.25 * (x**2 + y**2) + 0.12 * x * y
-    surface = pd.DataFrame(
-        {
-            "method_b": "bifp-str-no-w",
-            "x": x,
-            "y": y,
-            "loss": loss,
-            "accuracy": 0.86 - 0.1 * (loss - 0.42),
-            "gap": 0.08 + 0.1 * (x**2 + y**2),
-        }
-    )
-    points = pd.DataFrame(
-        {
-            "method": ["bifp-str", "bifp-str-no-w", "bifp-str-no-m"],
-            "x": [0.0, 1.0, 0.0],
-            "y": [0.0, 0.0, 1.0],
-        }
-    )
+    own, no_w, no_m, no_both = "bifp-str", *(f"bifp-str-no-{part}" for part in ("w", "m", "both"))
+
+    def looked(loss: np.ndarray, gap: np.ndarray, **columns: Any) -> pd.DataFrame:
+        accuracy = 0.86 - 0.1 * (loss - 0.42)
+        return pd.DataFrame({**columns, "loss": loss, "accuracy": accuracy, "gap": gap})
+
+    bowl = 0.42 + 0.25 * (x**2 + y**2) + 0.12 * x * y
+    surface = looked(bowl, 0.08 + 0.1 * (x**2 + y**2), method_b=no_w, x=x, y=y)
+    points = pd.DataFrame({"method": [own, no_w, no_m], "x": [0.0, 1, 0], "y": [0.0, 0, 1]})
     t, parts = np.linspace(0, 1, 11), []
-    for other, height in (
-        ("bifp-str-no-w", 0.3),
-        ("bifp-str-no-m", 0.02),
-        ("bifp-str-no-both", 0.5),
-    ):
-        bump = 0.42 + 0.1 * t + height * np.sin(np.pi * t)
-        parts.append(
-            pd.DataFrame(
-                {
-                    "other": other,
-                    "t": t,
-                    "loss": bump,
-                    "accuracy": 0.86 - 0.2 * (bump - 0.42),
-                    "gap": 0.08 + 0.12 * t + 0.1 * height * np.sin(np.pi * t),
-                    "loss_without_recalibration": bump + 0.4 * np.sin(np.pi * t),
-                }
-            )
-        )
+    for other, height in ((no_w, 0.3), (no_m, 0.02), (no_both, 0.5)):
+        ridge = np.sin(np.pi * t)
+        loss = 0.42 + 0.1 * t + height * ridge
+        path = looked(loss, 0.08 + 0.12 * t + 0.1 * height * ridge, other=other, t=t)
+        parts.append(path.assign(loss_without_recalibration=loss + 0.4 * ridge))
     return {
         "surface": surface,
         "surface_points": points,

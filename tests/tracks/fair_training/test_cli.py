@@ -1,8 +1,6 @@
 """The command line of fair training: exit codes, JSON, resuming, and bad input that writes
 nothing."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.audit.jobs import _prepare, job_id_of

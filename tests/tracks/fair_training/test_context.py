@@ -129,11 +129,6 @@ def test_classes_that_a_group_lacks_do_not_matter_where_two_are_there():
     assert Look(labels, groups, 2, np.full((40, 3), 1 / 3)).compared.all()
 
 
-def test_a_look_at_the_dense_model_finds_no_degradation(context):
-    found = context.look.of(context.look.dense)
-    assert found["degradation"] == 0.0 and found["gap"] >= 0.0
-
-
 def test_the_error_of_a_gap_falls_with_the_number_of_images():
     answers = np.tile([[0.9, 0.1], [0.1, 0.9], [0.9, 0.1], [0.9, 0.1]], (100, 1))
     labels, groups = np.tile([0, 1, 0, 1], 100), np.tile([0, 0, 1, 1], 100)

@@ -1,8 +1,6 @@
 """Performance degradation: what the cut cost each group, by hand; its interval, null band and
 trials."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,10 +1,6 @@
 """A whole audit at equal FLOPs with controls in BiFP's widths: what is cut, compared, verified and
 said."""
 
-from __future__ import annotations
-
-import json
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,14 +27,6 @@ REQUEST = fair_request(
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Run:
     return run_fair_audit(REQUEST, Store(tmp_path_factory.mktemp("equal")))
-
-
-def test_every_method_leaves_the_flops_that_are_asked_for(run):
-    table = run.table("variants").set_index("variant")
-    seeds = table[(table["seed"] >= 0) & (table["units"] == "filters")]
-    dense = table.loc["dense", "flops"]
-    assert np.allclose(1 - seeds["flops"] / dense, seeds["realised"]) and seeds["met"].all()
-    assert np.allclose(seeds["realised"], 0.5, atol=1e-3)
 
 
 def test_controls_have_the_widths_of_their_seed_and_other_filters(run):
@@ -69,7 +57,8 @@ def test_draws_of_a_seed_are_averaged_before_seeds_are_compared(run):
 
 
 def test_it_verifies_and_notices_a_cut_that_costs_more(run, tmp_path):
-    assert all(check["ok"] for check in recomputed(run))
+    seeds = run.table("variants").query("seed >= 0 and units == 'filters'")
+    assert all(check["ok"] for check in recomputed(run)) and seeds["met"].all()
 
     class Copy:
         meta, request = run.meta, run.request
@@ -88,7 +77,4 @@ def test_it_verifies_and_notices_a_cut_that_costs_more(run, tmp_path):
 
 def test_equal_flops_is_the_default_and_the_controls_are_trained_by_default():
     usual = FairRequest(model="demo-resnet", data="avatars", axes=("male",))
-    assert usual.equal == "FLOPs" and {"bifp-widths-random", "bifp-widths-fpgm"} <= set(
-        usual.methods
-    )
-    assert json.loads(json.dumps(replace(REQUEST).to_dict()))["equal"] == "FLOPs"
+    assert usual.equal == "FLOPs" and {*REQUEST.methods} <= {*usual.methods}

@@ -1,8 +1,6 @@
 """The form of a fair training: what is typed is asked, what is refused is told in percent and in
 the form's words."""
 
-from __future__ import annotations
-
 import re
 
 from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS

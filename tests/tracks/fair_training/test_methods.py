@@ -1,8 +1,6 @@
 """What every way to a sparse and fair model promises, found by itself; and the simple ones by
 hand."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import replace
 from functools import cache

@@ -3,9 +3,14 @@ job runs."""
 
 import fcntl
 import json
+from dataclasses import replace
 
 import pytest
 
+from engine.audit import jobs
+from engine.store.runs import Store
+from engine.tracks.fair_training.methods import LOOKS, PHASE_POINT
+from engine.tracks.fair_training.request import FairRequest
 from tests.pages.checks import (
     assert_calm,
     charts_of,
@@ -67,49 +72,15 @@ def test_weights_and_models_without_a_cut(fair):
 @pytest.fixture
 def running(tmp_path, monkeypatch):
     """A job of fair training that runs: its lock is held here, and it said two things."""
-    from engine.audit import jobs
-    from engine.store.runs import Store
-    from engine.tracks.fair_training.request import FairRequest
-
     store = Store(use_store(tmp_path, monkeypatch))
     request = FairRequest("demo-resnet", "avatars", ("male",))
     job_id = jobs.job_id_of(request)
-    folder = jobs._prepare(store, job_id, request)
-    jobs._write(
-        folder,
-        jobs.JobState(
-            job_id,
-            "<b>my</b> training",
-            "running",
-            "trained",
-            "bifp",
-            3,
-            30,
-            started=jobs._now(),
-            updated=jobs._now(),
-        ),
-    )
-    rows = [
-        {
-            "shard": SHARD,
-            "phase": "both",
-            "step": step,
-            "loss": 0.5,
-            "penalty": 0.1,
-            "surrogate_gap": 0.2,
-            "mask_updates": step,
-            "examples": 64 * step,
-            "seconds": 1.0,
-            "accuracy": 0.8,
-            "gap": 0.1,
-            "degradation": 0.1,
-            "val_loss": 0.5,
-        }
-        for step in (40, 80)
-    ]
-    (folder / "points.jsonl").write_text(
-        "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
-    )
+    folder, now = jobs._prepare(store, job_id, request), jobs._now()
+    state = jobs.JobState(job_id, "<b>my</b> training", "running", started=now, updated=now)
+    jobs._write(folder, replace(state, phase="trained", what="bifp", done=3, total=30))
+    told = {"shard": SHARD, "phase": "both", **dict.fromkeys((*PHASE_POINT[2:], *LOOKS), 0.1)}
+    points = folder / "points.jsonl"
+    points.write_text("".join(f"{json.dumps({**told, 'step': step})}\n" for step in (40, 80)))
     with (folder / "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield store, job_id

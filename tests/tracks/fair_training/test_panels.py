@@ -1,8 +1,6 @@
 """Panels of fair training: answers follow the tables, hard cases are said, what was not run is not
 drawn."""
 
-from __future__ import annotations
-
 import json
 import math
 

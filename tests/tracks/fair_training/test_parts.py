@@ -1,8 +1,6 @@
 """The parts of a fair training's measurement: planes between models, batch norm again, shares cut,
 levelling down."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Requests for fair trainings: every fault at once, and equal requests are one run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 

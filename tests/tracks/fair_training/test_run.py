@@ -1,8 +1,6 @@
 """A whole fair training of a tiny classifier: complete, exact, repeatable, resumable, and
 verified."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -12,6 +10,7 @@ import pytest
 from engine.audit.jobs import job_id_of, live_points, run_job
 from engine.audit.verification import verify_run
 from engine.resident.asks import answer_here
+from engine.stats.pareto import front, hypervolume
 from engine.store.runs import Run, Store, where
 from engine.tracks.fair_training.request import arms_of, compared
 from engine.tracks.fair_training.run import run_fair_audit
@@ -123,6 +122,8 @@ def test_every_variant_is_in_every_table_it_belongs_to(run):
     assert set(run.table("layers")["variant"]) == {
         name for name in single if not name.startswith("dense")
     }
+    dense = where(run.table("results"), variant="dense")
+    assert "degradation_gap" not in set(dense["metric"])
     first = {f"{name}#0" for name in reported}
     assert set(run.table("weights")["variant"]) == {"dense"} | first
 
@@ -178,29 +179,6 @@ def test_a_picture_gets_the_answers_of_the_audit(run, store, name):
     assert np.ptp(answer["pruned"]["map"]) > 0
 
 
-def test_gaps_follow_from_the_stored_answers(run):
-    """The slow obvious way."""
-    images, results = run.table("images"), run.table("results")
-    labels, group = images["label"].to_numpy(), images["skin"].to_numpy()
-
-    def levels(variant):
-        right = answers_of(run, variant).argmax(axis=1) == labels
-        return np.array([right[group == name].mean() for name in sorted(set(group))])
-
-    for name in ("pf-50%#1", "lottery-70%#0"):
-        own, lost = levels(name), levels("dense") - levels(name)
-        assert value_of(results, name, "accuracy_gap", "skin") == pytest.approx(
-            own.max() - own.min()
-        )
-        assert value_of(results, name, "degradation_gap", "skin") == pytest.approx(
-            lost.max() - lost.min()
-        )
-    for metric in ("accuracy_gap", "degradation_gap"):
-        mean = np.mean([value_of(results, f"pf-50%#{seed}", metric, "skin") for seed in (0, 1)])
-        assert value_of(results, "pf-50%", metric, "skin") == pytest.approx(mean)
-    assert "degradation_gap" not in set(results[results["variant"] == "dense"]["metric"])
-
-
 def test_differences_are_a_method_minus_bifp(run):
     results, table = run.table("results"), run.table("arm_differences")
     others = {"pf", "bifp-uns", "lottery"}
@@ -228,34 +206,30 @@ def test_without_bifp_nothing_is_compared():
     assert compared(arms_of(fair_request(methods=("pf", "snip")))) == []
 
 
+NAMES = {
+    ("bifp-str", 1.0): "bifp-str-70%",
+    ("bifp-str", 3.0): "bifp-str-70%-l3",
+    ("pf", 1.0): "pf-70%",
+    ("pf", 3.0): "pf-70%-l3",
+    ("lottery", 0.0): "lottery-70%",
+}
+"""Variants of the trade-off, by method and strength."""
+
+
 def test_the_tradeoff_is_made_of_the_same_numbers(run):
     results, table = run.table("results"), run.table("tradeoff")
-    names = {
-        ("bifp-str", 1.0): "bifp-str-70%",
-        ("bifp-str", 3.0): "bifp-str-70%-l3",
-        ("pf", 1.0): "pf-70%",
-        ("pf", 3.0): "pf-70%-l3",
-        ("lottery", 0.0): "lottery-70%",
-    }
-    assert {(row.method, row.strength) for row in table.itertuples()} == set(names) and len(
-        table
-    ) == 2 * len(names)
-    for row in table.itertuples():
-        name = names[row.method, row.strength]
-        assert row.accuracy == pytest.approx(value_of(results, name, "accuracy"))
-        for gap in ("gap", "degradation"):
-            wanted = value_of(results, name, f"{gap.replace('gap', 'accuracy')}_gap", row.axis)
-            assert getattr(row, gap) == pytest.approx(wanted, nan_ok=row.axis == "male")
-        beaten = [
-            (other.accuracy >= row.accuracy and other.gap <= row.gap)
-            and (other.accuracy > row.accuracy or other.gap < row.gap)
-            for other in table[table["axis"] == row.axis].itertuples()
-        ]
-        assert row.on_front == (not any(beaten) and row.axis == "skin")
+    for axis, rows in table.groupby("axis"):
+        assert set(zip(rows["method"], rows["strength"], strict=True)) == set(NAMES)
+        for row in rows.itertuples():
+            name = NAMES[row.method, row.strength]
+            assert row.accuracy == pytest.approx(value_of(results, name, "accuracy"))
+            for own, gap in ((row.gap, "accuracy_gap"), (row.degradation, "degradation_gap")):
+                wanted = value_of(results, name, gap, axis)
+                assert own == pytest.approx(wanted, nan_ok=axis == "male")
+        assert (rows["on_front"] == front(-rows["accuracy"], rows["gap"])).all()
 
 
 def test_the_hypervolume_is_the_mean_of_the_seeds_areas(run):
-    """By counting: the share of a fine grid that some point dominates."""
     results, images = run.table("results"), run.table("images")
     guess = images["label"].value_counts(normalize=True).iloc[0]
     table = run.table("hypervolume")
@@ -267,47 +241,26 @@ def test_the_hypervolume_is_the_mean_of_the_seeds_areas(run):
         if row.base:
             assert row.difference == pytest.approx(row.value - skin.loc[row.base, "value"])
             assert row.difference_low <= row.difference <= row.difference_high
-        names = {
-            "bifp-str": ("bifp-str-70%", "bifp-str-70%-l3"),
-            "pf": ("pf-70%", "pf-70%-l3"),
-            "lottery": ("lottery-70%",),
-        }[row.method]
-        accuracies, gaps = np.linspace(guess, 1, 500), np.linspace(0, row.reference_gap, 500)
+        names = [name for (method, _), name in NAMES.items() if method == row.method]
         areas = []
         for seed in (0, 1):
-            points = [
-                (
-                    value_of(results, f"{name}#{seed}", "accuracy"),
-                    value_of(results, f"{name}#{seed}", "accuracy_gap", row.axis),
-                )
-                for name in names
-            ]
-            over = np.any(
-                [(accuracies[:, None] < one) & (gaps[None] > gap) for one, gap in points], axis=0
+            accuracies, gaps = (
+                [value_of(results, f"{name}#{seed}", metric, axis) for name in names]
+                for metric, axis in (("accuracy", ""), ("accuracy_gap", "skin"))
             )
-            areas.append(over.mean() * (1 - guess) * row.reference_gap)
-        assert row.value == pytest.approx(np.mean(areas), abs=3e-3 * (1 - guess))
+            reference = 1 - guess, row.reference_gap
+            areas.append(hypervolume(1 - np.array(accuracies), gaps, reference))
+        assert row.value == pytest.approx(np.mean(areas))
 
 
-def test_reached_is_the_first_look_at_a_model_that_is_sparse_enough(run):
-    table, curves, realised = run.table("reached"), run.table("curves"), models_of(run)["realised"]
-    assert table["gap_target"].isna().all() and table["accuracy_target"].nunique() == 1, (
-        "no gap to mend, so no target"
-    )
-    for row in table.itertuples():
-        mine = curves[(curves["variant"] == row.variant) & curves["gap"].notna()]
-        sparse = mine["cut"] >= realised[row.variant] - 1e-9
-        met = (
-            sparse & (mine["gap"] <= row.gap_target) & (mine["accuracy"] >= row.accuracy_target)
-        ).tolist()
-        both = [
-            step
-            for step, one, other in zip(mine["step"], met, [*met[1:], True], strict=True)
-            if one and other
-        ]
-        assert row.reached == bool(both) and row.held == met[-1] and row.notion == "accuracy"
-        assert row.iterations == both[0] if both else np.isnan(row.iterations)
-        assert row.total_iterations >= 6 and 8 < row.total_examples / row.total_iterations <= 2 * 16
+def test_without_a_gap_to_mend_nothing_is_reached(run):
+    """Which look is the first at a model that is sparse enough: test_parts.py."""
+    table = run.table("reached")
+    assert table["gap_target"].isna().all() and table["accuracy_target"].nunique() == 1
+    assert (table["notion"] == "accuracy").all() and table["iterations"].isna().all()
+    assert not table[["reached", "held"]].any(axis=None)
+    assert (table["total_iterations"] >= 6).all()
+    assert (table["total_examples"] / table["total_iterations"]).between(8, 2 * 16).all()
     rounds = table[table["method"] == "lottery"].set_index("variant")["total_iterations"]
     assert rounds["lottery-70%#0"] > rounds["lottery-50%#0"] > 12  # what led there counts
 

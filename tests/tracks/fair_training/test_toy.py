@@ -1,8 +1,6 @@
 """The enumerable toy: BiFP finds one of the best masks there are, through the same code as on
 images."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 

@@ -1,8 +1,6 @@
 """Fair training: stops between batches, resumes bit for bit, says where a number is lost, counts
 what it spends."""
 
-from __future__ import annotations
-
 import copy
 import math
 from dataclasses import replace
@@ -24,7 +22,7 @@ from engine.tracks.fair_training.masked import (
     unmasked,
 )
 from engine.tracks.fair_training.methods import LOOKS, PHASE_POINT, Trained, fair_method
-from engine.tracks.fair_training.trainer import MaskLearning, Trainer
+from engine.tracks.fair_training.trainer import MaskLearning, Surrogate, Trainer
 from engine.training.losses import Targets
 from tests.classifiers.worlds import TwoConvs, lively, stop_after, tiny
 from tests.tracks.fair_training.jobs import (
@@ -286,6 +284,7 @@ def test_schedules_by_hand(schedule, monkeypatch):
 
 
 def test_one_step_is_adamw_by_torch_on_loss_plus_strength_times_penalty():
+    """The penalty is that of test_surrogate.py."""
     classifier, other = tiny(TwoConvs(), 16), tiny(TwoConvs(), 16)
     job = job_of_trainer(classifier, strength=2.0)
     trainer = Trainer(job, unmasked(classifier.model))
@@ -296,23 +295,12 @@ def test_one_step_is_adamw_by_torch_on_loss_plus_strength_times_penalty():
         other.model.parameters(), lr=job.recipe.rate, weight_decay=job.recipe.weight_decay
     )
     logits = other.model(batch.inputs)
-    u = logits.softmax(dim=1)[torch.arange(BATCH), torch.as_tensor(world()[1])[batch.rows]]
-    groups = torch.as_tensor(world()[2])
-    known = groups[batch.rows] >= 0
-    shares = torch.bincount(groups[groups >= 0]).float() / (groups >= 0).sum()
-    means = (
-        torch.stack([(u * (groups[batch.rows] == s)).sum() / shares[s] for s in (0, 1)])
-        / known.sum()
-    )
-    plain = torch.stack([u[groups[batch.rows] == s].mean() for s in (0, 1)])
-    penalty = (means[0] - means[1]) * (plain[0] - plain[1]).sign().detach()
+    penalty, gap = Surrogate(*map(torch.as_tensor, world()[1:])).of(batch.rows, logits)
     loss = job.targets.loss(batch.rows, logits)
     (loss + 2.0 * penalty).backward()
     optimizer.step()
-    row = trainer.rows[0]
-    assert (row["loss"], row["penalty"]) == pytest.approx(
-        (float(loss.detach()), float(penalty.detach())), abs=1e-5
-    )
+    told = [trainer.rows[0][name] for name in ("loss", "penalty", "surrogate_gap")]
+    assert told == pytest.approx([loss.item(), penalty.item(), gap], abs=1e-5)
     for name, value in other.model.state_dict().items():
         assert torch.allclose(
             classifier.model.state_dict()[name].float(), value.float(), atol=1e-6

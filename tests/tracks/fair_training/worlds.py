@@ -1,8 +1,6 @@
 """Fair trainings that finish in seconds: few avatars of 32 pixels, a new small model, a handful of
 iterations."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

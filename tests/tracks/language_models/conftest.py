@@ -1,8 +1,6 @@
 """A judge of words in place of a real one, for audits of the tiny world inside this process; one of
 them, audited."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import NamedTuple

@@ -5,8 +5,6 @@ chosen and every table is computed from the same made-up verdicts by the engine 
 tables agree with each other. Deterministic.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property

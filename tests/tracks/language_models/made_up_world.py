@@ -1,7 +1,5 @@
 """The latent world behind made_up_run.py: prompts, and made-up texts with made-up verdicts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

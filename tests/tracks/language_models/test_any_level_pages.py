@@ -1,8 +1,6 @@
 """Any level and any set of heads on screen: predicted at once, measured on the spot, part of the
 audit from then on."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.report import phrasing
@@ -13,7 +11,7 @@ from engine.report.tracks import prediction_of
 from engine.store.runs import Run, Store, find_run
 from engine.tracks.language_models.examples import pairs
 from engine.tracks.language_models.growing import grow
-from tests.builders import changed
+from tests.builders import changed, parts_of
 from tests.pages.checks import (
     assert_calm,
     charts_of,
@@ -65,7 +63,10 @@ def test_a_level_between_finished_ones_is_predicted_and_then_measured(run):
 
 
 def test_heads_are_switched_by_hand_predicted_and_measured_in_two_steps(run):
+    """At a level that nobody measured."""
     at = opened("bench", run.id, off="0.1,2.3")
+    axis, method = at.selectbox(key="axis").value, at.selectbox(key="method").value
+    at.select_slider(key="sparsity").set_value(between(run, method, axis)).run()
     assert_calm(at)
     assert at.multiselect(key="off").value == [1, 11]
     assert PREDICTED in html_of(at)
@@ -91,14 +92,6 @@ def test_heads_that_a_method_cut_are_measured_already(run):
     at = opened("bench", run.id, axis=axis.capitalize(), off=cut)
     assert_calm(at)
     assert PREDICTED not in html_of(at) and "Measured on test prompts already" in words_of(at)
-
-
-def test_the_bench_serves_at_a_level_that_nobody_measured(run):
-    axis = run.meta["request"]["axes"][1]
-    at = opened("bench", run.id, axis=axis.capitalize())
-    at.select_slider(key="sparsity").set_value(between(run, lookup.methods(run, axis)[0], axis))
-    assert_calm(at.run())
-    assert "Which heads are off" in words_of(at)
 
 
 def test_heads_that_are_not_there_are_refused_in_words_and_the_page_serves(run):
@@ -148,29 +141,26 @@ def test_a_kept_set_is_a_variant_like_any_other_on_every_page_and_in_the_report(
     """Under its name and with its own numbers."""
     axis, store = run.meta["request"]["axes"][0], Store(run.path.parents[1])
     found = grow(growth(run, axis=axis, units=(2, 9), name="my own", split="test"), store)
-    other = {name: part for name, part in run.meta.items() if name != "tables"} | {
-        "title": "another audit"
-    }
-    store.write("zz-other", other, {name: run.table(name) for name in run.meta["tables"]})
-    row = next(
-        one for one in lookup.reported(found).to_dict("records") if lookup.cut_units(one) == [2, 9]
-    )
+    meta, tables = parts_of(run)
+    store.write("zz-other", {**meta, "title": "another audit"}, tables)
+    rows = lookup.reported(found).to_dict("records")
+    row = next(one for one in rows if lookup.cut_units(one) == [2, 9])
     choice = Choice(row["method"], axis, float(row["sparsity"]))
     bias = phrasing.number(lookup.bias(found, row["variant"], choice)["value"])
-    shown = {}
-    for page in ("summary", "trade_off", "examples", "export", "compare"):
-        at = opened(
-            page, run.id, axis=axis.capitalize(), method="By hand: my own", sparsity="16.7 %"
-        )
+    n = len(pairs(found, row["variant"], axis))
+    chosen = {"axis": axis.capitalize(), "method": "By hand: my own", "sparsity": "16.7 %"}
+    for page, told in (
+        ("summary", bias),
+        ("trade_off", "my own"),
+        ("examples", f"{n} pairs of texts"),
+        ("export", "my"),
+        ("compare", "my own"),
+    ):
+        at = opened(page, run.id, **chosen)
         assert_calm(at)
         assert at.selectbox(key="method").value == row["method"], page
-        shown[page] = html_of(at) + words_of(at) + str(charts_of(at))
-    assert bias in shown["summary"]
-    assert "my own" in shown["trade_off"]
-    assert "my own" in shown["compare"]
-    n = len(pairs(found, row["variant"], axis))
-    assert n and f"{n} pairs of texts" in shown["examples"]
+        assert told in html_of(at) + words_of(at) + str(charts_of(at)), page
     written = export_run(found, tmp_path, ("report", "masks"), False, row["variant"])
     html = next(path for path in written if path.suffix == ".html").read_text(encoding="utf-8")
-    assert "my own" in html and bias in html
+    assert "my own" in html and bias in html and n
     assert any("my" in path.name for path in written if path.name.endswith("mask.json")), written

@@ -1,11 +1,10 @@
 """Other checkpoints and compressed weights as variants: checked at the door, measured like cuts,
 kept and read."""
 
-from __future__ import annotations
-
 import json
 import shutil
 
+import numpy as np
 import pandas as pd
 import pytest
 from transformers import AutoModelForCausalLM
@@ -22,7 +21,7 @@ from engine.report.story import step
 from engine.report.tracks import prediction_of, question, track_of
 from engine.report.verdict import verdict
 from engine.resident.warm import Warm
-from engine.store.runs import Run, Store
+from engine.store.runs import Run, where
 from engine.tracks.language_models import predicted
 from engine.tracks.language_models.asks import Prompt
 from engine.tracks.language_models.evidence import differences
@@ -33,7 +32,7 @@ from engine.tracks.language_models.run import run_audit
 from tests.builders import exchanged, faults_of
 from tests.models.folders import edit
 from tests.tiny import build
-from tests.tracks.language_models.worlds import growth, word_judge, world_request
+from tests.tracks.language_models.worlds import growth, world_request
 
 pytestmark = pytest.mark.usefixtures("words_judged")
 FEW = {
@@ -144,15 +143,6 @@ def test_little_rounding_moves_little_and_chance_much(run):
     assert kinds == sorted(kinds) and kinds[0] < 0.01 * kinds[2]
 
 
-def test_a_killed_audit_finds_its_arms_again(run, asked, store, tmp_path):
-    shutil.copytree(store.root / "shards", tmp_path / "shards")
-    said = []
-    again = run_audit(asked, Store(tmp_path), Hooks(report=lambda event: said.append(event.what)))
-    assert again.id == run.id
-    for name in ("results", "variants", "generations"):
-        assert again.table(name).equals(run.table(name))
-
-
 def test_arms_change_neither_the_id_nor_the_scores_of_an_audit_without(asked, run, words_judged):
     plain = changed(asked, against=[], methods=["ppl_only"])
     plan = validate(plain)
@@ -194,7 +184,7 @@ def test_charts_say_what_stands_in_the_place(run, method, level):
 
 @pytest.mark.parametrize("reading", ["group_means", "paired_prompts"])
 def test_two_ways_are_compared_prompt_by_prompt(run, reading):
-    ids = run.table("variants").set_index("method")["variant"].groupby("method").first()
+    ids = run.table("variants").groupby("method")["variant"].first()
     names = (ids["wanda"], ids["random_weights"], "against-copy-s0.000")
     found = differences(run, "dense", names, "nationality", reading).set_index("variant")
     assert abs(found.loc[names[2], "delta"]) < 1e-9 and found.loc[names[2], "null_p"] == 1
@@ -202,12 +192,11 @@ def test_two_ways_are_compared_prompt_by_prompt(run, reading):
     assert turned["delta"] == pytest.approx(-found.loc[names[0], "delta"])
     assert turned["null_p"] == pytest.approx(found.loc[names[0], "null_p"], abs=0.1)
     if reading == "group_means":  # as the audit's own rows have it
-        own = run.table("results").query("metric == 'bias:group_means'").set_index("variant")
-        for name in names[:2]:
-            ends = own.loc[name, ["delta", "delta_low", "delta_high"]].to_numpy(dtype=float)
-            assert found.loc[name, ["delta", "delta_low", "delta_high"]].to_numpy(
-                dtype=float
-            ) == pytest.approx(ends)
+        own = where(run.table("results"), metric="bias:group_means").set_index("variant")
+        theirs, ours = (
+            one.loc[[*names[:2]], ["delta", "delta_low", "delta_high"]] for one in (own, found)
+        )
+        np.testing.assert_allclose(ours.astype(float), theirs.astype(float), rtol=1e-6)
 
 
 def test_the_price_chart_compares_every_way_with_a_cut_of_heads(run, monkeypatch):
@@ -281,25 +270,11 @@ def test_an_arm_is_taken_away_as_a_folder_that_plain_transformers_loads(run, met
 
 
 @pytest.mark.parametrize("start", ["wanda-s0.500", "layer_drop", "against-llama"])
-def test_the_playground_asks_the_arm_itself(run, store, start, monkeypatch):
-    monkeypatch.setattr(
-        "engine.tracks.language_models.opening.load_judge", lambda *args, **kwargs: word_judge()
-    )
-    variant = next(name for name in run.table("variants")["variant"] if name.startswith(start))
-    texts = (
-        run.table("generations")
-        .merge(run.table("texts"))
-        .query("variant == @variant and split == 'test'")
-    )
-    prompts = run.table("prompts").set_index("prompt_id")["text"]
-    row = texts.iloc[0]
-    given = {
-        "run": run.id,
-        "prompt": prompts[row["prompt_id"]],
-        "variant": variant,
-        "axis": row["axis"],
-        "seed": int(row["seed"]),
-    }
+def test_the_playground_asks_the_arm_itself(run, store, start):
+    texts = where(run.table("generations"), split="test").merge(run.table("texts"))
+    row = texts[texts["variant"].str.startswith(start)].iloc[0]
+    prompt = where(run.table("prompts"), prompt_id=row["prompt_id"])["text"].item()
+    given = {"run": run.id, "prompt": prompt, **row[["variant", "axis"]], "seed": int(row["seed"])}
     answer = Prompt().answer(given, Warm(10**9), Hooks(), store)
     assert answer["rows"][0]["pruned"]["text"] == row["text"]
 
@@ -310,31 +285,18 @@ def test_an_arm_that_predicts_worse_than_a_guess_is_unusable_and_not_less_biased
     for part in model.parameters():
         part.data.mul_(3.0)
     model.save_pretrained(ruin)
-    few = {
-        "sparsities": (0.0, 0.1),
-        "seeds": 1,
-        "controls": None,
-        "max_prompts": 60,
-        "max_corpus_tokens": 2000,
-    }
-    request = AuditRequest(
-        model="demo-gpt2",
-        axes=("nationality",),
-        methods=("magnitude",),
-        against=(str(ruin),),
-        **few,
-    )
-    run = run_audit(request, store)
+    few = FEW | {"methods": ("magnitude",), "sparsities": (0.0, 0.1), "max_prompts": 60}
+    asked = {"model": "demo-gpt2", "against": (str(ruin),), "max_corpus_tokens": 2000, **few}
+    run, name = run_audit(AuditRequest(**asked), store), "against-ruin-s0.000"
     results, groups = run.table("results"), run.table("groups")
-    text = results[results["metric"] == "perplexity"].set_index("variant")["value"]
-    assert text["dense"] <= 428 < text["against-ruin-s0.000"]
-    mine, own = (table[table["variant"] == "against-ruin-s0.000"] for table in (results, groups))
+    text = where(results, metric="perplexity").set_index("variant")["value"]
+    assert text["dense"] <= 428 < text[name]
+    own, changes = where(groups, variant=name), where(results, variant=name).set_index("metric")
     assert own["verdict"].eq("unusable").all()
-    assert own["delta"].isna().all()
-    assert own["value"].notna().any()
-    assert mine.loc[mine["metric"].str.startswith("bias"), "delta"].isna().all()
-    assert mine.loc[mine["metric"] == "perplexity", "delta"].notna().all()
-    cuts = groups[~groups["variant"].isin(["dense", "against-ruin-s0.000"])]
+    assert own["delta"].isna().all() and own["value"].notna().any()
+    assert changes.filter(regex="^bias", axis=0)["delta"].isna().all()
+    assert changes.loc["perplexity", "delta"] > 0
+    cuts = groups[~groups["variant"].isin(["dense", name])]
     assert cuts["delta"].notna().all() and not cuts["verdict"].eq("unusable").any()
     said = (
         "Putting checkpoint ruin in the model's place gives an unusable model: it predicts text"
@@ -345,8 +307,5 @@ def test_an_arm_that_predicts_worse_than_a_guess_is_unusable_and_not_less_biased
     shown = verdict(run, choice)
     assert shown.whole.startswith(said) and shown.meaning == ""
     assert {one.kind for one in shown.numbers} <= {"not compared", ""}
-    assert (
-        step(run, choice, "who_pays").sentence
-        == step(run, choice, "how_sure").sentence
-        == shown.sentence
-    )
+    steps = {step(run, choice, name).sentence for name in ("who_pays", "how_sure")}
+    assert steps == {shown.sentence}

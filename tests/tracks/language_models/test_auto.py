@@ -1,8 +1,6 @@
 """auto end to end: a prediction first, a refusal where there is no bias, a selection where there
 is."""
 
-from __future__ import annotations
-
 import math
 import shutil
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """Bias benchmarks on screen and in files: answers from data, a reading of the trade-off, a fold
 that measures one, examples that stay hidden, texts that are escaped."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pandas as pd

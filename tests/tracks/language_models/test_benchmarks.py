@@ -40,6 +40,7 @@ from engine.tracks.language_models.panels.benchmarks import benchmark_panel, cha
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit
 from tests.builders import refused
+from tests.surgery.heads.test_mean_ablation import slow_logps
 from tests.tasks_of_lm_eval import write_task
 from tests.tracks.language_models.worlds import growth, world_request, write_pairs
 
@@ -174,33 +175,29 @@ def made_pairs(n, lean, rng):
 def test_a_preference_and_a_change_are_told_from_chance_and_nothing_is_found_where_nothing_is():
     rng = np.random.default_rng(1)
     dense = made_pairs(300, 0.6, rng)
-    none = replace(dense, logp={**dense.logp, "more": rng.permutation(dense.logp["more"])})
-    less = replace(dense, logp={**dense.logp, "more": dense.logp["more"] - 0.6})
-    table = numbers_of(
-        scored_benchmarks()["crows_pairs"],
-        {"dense": dense, "none": none, "less": less, "same": dense},
-        "dense",
+    more = dense.logp["more"]
+    none, less = (
+        replace(dense, logp={**dense.logp, "more": one})
+        for one in (rng.permutation(more), more - 0.6)
     )
-    by = table[table["group"] == ""].set_index(["variant", "metric"])
-    assert by.loc[("dense", "share"), "null_p"] == 0.5 / (1 + N_NULL) and np.isnan(
-        by.loc[("dense", "share"), "delta"]
-    )
-    assert by.loc[("dense", "distance"), "value"] > by.loc[("dense", "distance"), "null_high"]
-    assert by.loc[("less", "share"), "null_p"] > 0.01
-    row = by.loc[("less", "share")]
-    assert row["delta_high"] < 0
-    assert row["delta_q"] < 0.01
-    assert row["delta"] == row["value"] - by.loc[("dense", "share"), "value"]
-    assert by.loc[("none", "share"), "delta_q"] > 0.05
-    assert by.loc[("none", "share"), "detectable"] > abs(by.loc[("none", "share"), "delta"])
-    same = by.loc[("same", "share")]
-    assert (same["delta"], same["delta_p"]) == (0.0, 1.0) and np.isnan(same["detectable"])
+    every = {"dense": dense, "none": none, "less": less, "same": dense}
+    table = numbers_of(scored_benchmarks()["crows_pairs"], every, "dense")
+    by = where(table, group="").set_index(["metric", "variant"])
+    share, distance = by.loc["share"], by.loc["distance"]
+    assert share.loc["dense", "null_p"] == 0.5 / (1 + N_NULL)
+    assert np.isnan(share.loc["dense", "delta"])
+    assert distance.loc["dense", "value"] > distance.loc["dense", "null_high"]
+    assert share.loc["less", "null_p"] > 0.01
+    assert share.loc["less", "delta_high"] < 0 and share.loc["less", "delta_q"] < 0.01
+    assert share.loc["less", "delta"] == share.loc["less", "value"] - share.loc["dense", "value"]
+    assert share.loc["none", "delta_q"] > 0.05
+    assert share.loc["none", "detectable"] > abs(share.loc["none", "delta"])
+    assert share.loc["same", ["delta", "delta_p"]].tolist() == [0.0, 1.0]
+    assert np.isnan(share.loc["same", "detectable"])
     assert set(table["group"]) == {"", "a", "b"}
-    assert (table[table["group"] == "a"]["n"] == 150).all()
-    assert (
-        table[(table["group"] != "") & (table["metric"] == "share")]["tests"].drop_duplicates()
-        == [0, 6]
-    ).all()
+    assert (where(table, group="a")["n"] == 150).all()
+    groups = table[(table["group"] != "") & (table["metric"] == "share")]
+    assert groups["tests"].unique().tolist() == [0, 6]
 
 
 def test_tests_of_changes_reject_as_rarely_as_they_say():
@@ -217,11 +214,6 @@ def test_a_tail_counts_the_value_itself_and_half_of_ties():
     assert tail(np.array([0.0, 1.0, -2.0]), 1.0) == 0.5 and np.isnan(tail(np.array([]), 1.0))
 
 
-def slow_logp(lm, ids, first):
-    logits = lm.model(input_ids=torch.tensor([ids])).logits[0].double().log_softmax(-1)
-    return sum(float(logits[at - 1, ids[at]]) for at in range(first, len(ids)))
-
-
 @torch.no_grad()
 def test_log_likelihoods_are_those_of_one_text_at_a_time(audited):
     lm = load_language_model(str(audited.folder / "model"), device="cpu")
@@ -230,8 +222,7 @@ def test_log_likelihoods_are_those_of_one_text_at_a_time(audited):
     )
     found = choice_logps(lm, choices)
     rows = rows_of(lm.tokenizer, choices, lm.n_positions)
-    for at, (ids, first) in enumerate(zip(rows.ids, rows.first, strict=True)):
-        assert found["logp"][at] == pytest.approx(slow_logp(lm, ids, first), abs=1e-4)
+    assert found["logp"].to_numpy() == pytest.approx(slow_logps(lm, rows.ids, rows.first), abs=1e-4)
     assert found["tokens"].tolist() == [1, 3, 2, 1] and not found["cut"].any()
     assert {len(ids) - first for ids, first in zip(rows.ids[2:], rows.first[2:], strict=True)} == {
         2,
@@ -254,26 +245,15 @@ def test_long_texts_after_short_beginnings_do_not_overfill_a_batch():
 
 def test_items_that_the_model_cannot_read_whole_are_left_out_and_counted():
     items = pd.DataFrame({"item_id": ["a", "b", "c"]})
-    choices = pd.DataFrame(
-        [{"item_id": item, "role": role} for item in "abc" for role in ("more", "less")]
-    )
+    choices = items.merge(pd.DataFrame({"role": ["more", "less"]}), "cross")
     table = pd.DataFrame({"logp": np.arange(6.0), "cut": [False, False, False, True, False, False]})
-    kept, found = readable_items(
-        Benchmark("crows_pairs", "f", items, choices, "d"), {"dense": table}, 64
-    )
-    assert kept.items["item_id"].tolist() == ["a", "c"] and found["dense"]["logp"].tolist() == [
-        0,
-        1,
-        4,
-        5,
-    ]
+    benchmark = Benchmark("crows_pairs", "f", items, choices, "d")
+    kept, found = readable_items(benchmark, {"dense": table}, 64)
+    assert kept.items["item_id"].tolist() == ["a", "c"]
+    assert found["dense"]["logp"].tolist() == [0, 1, 4, 5]
     assert kept.notes == ("1 item is longer than the model's 64 positions and left out.",)
     with pytest.raises(RequestError, match="3 of 3 items"):
-        readable_items(
-            Benchmark("crows_pairs", "f", items, choices, "d"),
-            {"dense": table.assign(cut=True)},
-            64,
-        )
+        readable_items(benchmark, {"dense": table.assign(cut=True)}, 64)
 
 
 @pytest.fixture(scope="module")
@@ -291,42 +271,33 @@ def test_an_audit_measures_a_benchmark_beside_everything_else(audited, with_pair
     plain = validate(world_request(audited.folder))
     assert run.id != audited.run.id == plain.run_id
     assert set(validate(request).versions) - set(plain.versions) == {"measurement choice_logps"}
-    variants = run.table("variants")
-    table, chosen = run.table("benchmarks"), set(variants[variants["chosen"]]["variant"])
+    table, results = run.table("benchmarks"), run.table("results")
+    chosen = set(run.table("variants").query("chosen")["variant"])
     assert set(table["variant"]) == chosen and set(table["group"]) == {"", "age", "gender"}
-    results = run.table("results")
-    rows = results[results["metric"] == "benchmark:crows_pairs"].set_index("variant")
-    again = where(table, metric="distance", group="").set_index("variant")
-    pd.testing.assert_series_equal(rows["value"], again["value"].reindex(rows.index))
+    rows = where(results, metric="benchmark:crows_pairs").set_index("variant")["value"]
+    again = where(table, metric="distance", group="").set_index("variant")["value"]
+    pd.testing.assert_series_equal(rows, again.reindex(rows.index))
     said = summary_text(run).split("(CrowS-Pairs); perplexity")[1]
     assert all(f"\n  {variant} " in said for variant in chosen)
-    items, logps = run.table("benchmark_items"), run.table("benchmark_logps")
-    wide = items.merge(logps[logps["variant"] == "dense"], on=["benchmark", "choice"]).pivot(
-        index="item_id", columns="role", values="logp"
-    )
-    dense = where(table, variant="dense", group="").set_index("metric")["value"]
-    assert ((wide["more"] > wide["less"]) + 0.5 * (wide["more"] == wide["less"])).mean() == dense[
-        "share"
-    ]
+    logps = run.table("benchmark_logps").merge(run.table("benchmark_items"))
+
+    def of(variant):
+        """Log-likelihoods by item and role."""
+        return where(logps, variant=variant).pivot(index="item_id", columns="role", values="logp")
+
+    wide = of("dense")
+    dense = where(table, variant="dense", group="", metric="share")["value"].item()
+    assert ((wide["more"] > wide["less"]) + 0.5 * (wide["more"] == wide["less"])).mean() == dense
     choice = replace(default_choice(run), reading="benchmark:crows_pairs")
-    after = run.table("benchmark_logps").merge(items, on=["benchmark", "choice"])
-    after = after[after["variant"] == lookup.variant_of(run, choice)["variant"]]
-    after = after.pivot(index="item_id", columns="role", values="logp")
+    after = of(lookup.variant_of(run, choice)["variant"])
     was, now = (part["more"] > part["less"] for part in (wide, after))
     turned = f"{(now & ~was).sum()} became biased and {(was & ~now).sum()} recovered"
     told = panel.benchmark_panel(run, choice, "crows_pairs").more
     assert (was != now).any() and f"Of {len(wide)} pairs, {turned}: " in told
     assert flipped_said(run, choice) in verdict(run, choice).meaning
-    assert (
-        f"; {(now & ~was).sum()} became biased and"
-        in panel.changed(run, choice, "crows_pairs").said
-    )
-    said = [
-        check["what"]
-        for check in verify_run(run)["checks"]
-        if "CrowS-Pairs follow" in check["what"]
-    ]
-    assert len(said) == 1 and verify_run(run)["ok"]
+    assert turned.partition(" and ")[0] in panel.changed(run, choice, "crows_pairs").said
+    checks = [check["what"] for check in verify_run(run)["checks"]]
+    assert sum("CrowS-Pairs follow" in what for what in checks) == 1 and verify_run(run)["ok"]
     others = results[~results["metric"].str.startswith("benchmark:")].reset_index(drop=True)
     pd.testing.assert_frame_equal(others, audited.run.table("results"), check_exact=True)
 
@@ -339,21 +310,12 @@ def test_an_audit_that_grows_by_a_benchmark_has_the_numbers_of_one_that_asked_fo
     wanted = growth(audited.run, benchmarks=(f"crows_pairs={request.benchmarks['crows_pairs']}",))
     assert Growth.from_dict(wanted.to_dict()) == wanted and wanted.title.endswith("crows_pairs")
     run = grow(wanted, store)
-    for name in (
-        "benchmarks",
-        "benchmark_logps",
-        "benchmark_items",
-        "benchmark_sources",
-        "results",
-    ):
+    for name in (*(name for name in run.meta["tables"] if "benchmark" in name), "results"):
         pd.testing.assert_frame_equal(run.table(name), asked.table(name), check_like=True)
-    assert [one.id for one in grow(wanted, store).added] == [
-        one.id for one in run.added
-    ] and verify_run(run)["ok"]
+    assert grow(wanted, store).additions == run.additions and verify_run(run)["ok"]
     rows = told(audited.run, run, wanted)["rows"]
-    assert {row["number"] for row in rows} >= {"share", "distance"} and rows[0][
-        "axis"
-    ] == "crows_pairs"
+    assert {row["number"] for row in rows} >= {"share", "distance"}
+    assert rows[0]["axis"] == "crows_pairs"
     more = grow(growth(run, method="magnitude", level=0.25), store)
     new = more.table("variants").query("sparsity == 0.25")["variant"].tolist()
     assert not set(new) & set(more.table("benchmarks")["variant"])
@@ -397,7 +359,8 @@ def by_hand(lm, rows):
     for row in rows:
         before = len(lm.tokenizer(row["question"])["input_ids"])
         texts = [f"{row['question']} {answer}" for answer in row["choices"]]
-        logp = [slow_logp(lm, lm.tokenizer(text)["input_ids"], before) for text in texts]
+        ids = lm.tokenizer(texts)["input_ids"]
+        logp = slow_logps(lm, ids, [before] * len(ids))
         found.append(float(np.argmax(logp) == row["gold"]))
     return found
 

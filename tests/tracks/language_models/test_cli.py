@@ -16,10 +16,13 @@ def words(words_judged, tmp_path):
     return [*words_of("audit", tmp_path)[1:], *rest.split()]
 
 
-def test_scores_writes_a_table(capsys, tmp_path, words):
+def test_scores_writes_a_table_with_a_row_per_head(capsys, tmp_path, words):
     for name, read in (("s.csv", pd.read_csv), ("s.parquet", pd.read_parquet)):
         assert call(capsys, "scores", *words, "--out", tmp_path / name)[0] == 0
-        assert len(read(tmp_path / name)) == 12
+        table = read(tmp_path / name)
+        assert len(table) == 12 and table["critical"].sum() == 3
+        names = "layer head z_bias_religion z_bias_religion_low z_ppl seeds n_religion"
+        assert table[names.split()].notna().all(None)
 
 
 def test_a_model_that_turns_out_not_to_load_leaves_nothing(capsys, tmp_path, words):

@@ -1,8 +1,6 @@
 """Compressions do what their papers say: by hand on a small layer, and on tiny models of several
 families."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,8 +1,7 @@
 """Three ways to the same number: exact enumeration, finite differences, and texts drawn again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -33,6 +32,7 @@ from engine.tracks.language_models.effects import (
 from engine.tracks.language_models.likelihoods import window_nll
 from engine.tracks.language_models.perplexity import perplexity
 from engine.tracks.language_models.scores import COLUMNS, ScoreJob, method_for, score_methods
+from tests.surgery.heads.test_mean_ablation import slow_logps
 from tests.tiny import TINY, VOCABULARY, text, tiny_model
 from tests.tracks.language_models.worlds import word_judge
 
@@ -182,16 +182,8 @@ def test_gate_gradients_are_derivatives_and_micro_batches_add_up(family):
     np.testing.assert_allclose(
         row_gradients(lm, texts, first, tokens=1)[1], slopes, rtol=1e-4, atol=1e-6
     )
-
-    def measured():
-        rows = []
-        for one, start in zip(texts, first, strict=True):
-            logps = lm.model(input_ids=torch.tensor([one])).logits[0].double().log_softmax(-1)
-            rows.append(sum(float(logps[at - 1, one[at]]) for at in range(start, len(one))))
-        return np.array(rows)
-
     for unit in (0, 5, lm.n_layers * lm.n_heads - 1):
-        slow = slope_of(measured, lm, unit)
+        slow = slope_of(partial(slow_logps, lm, texts, first), lm, unit)
         np.testing.assert_allclose(slow, slopes[:, unit], rtol=5e-3, atol=5e-3)
 
 

@@ -2,6 +2,7 @@
 away."""
 
 import json
+from itertools import product
 
 import numpy as np
 import pytest
@@ -31,27 +32,21 @@ pytestmark = pytest.mark.usefixtures("words_judged")
 
 
 def test_the_groups_of_every_layer_are_ranked_by_the_sum_of_their_heads():
-    scores = np.array(
-        [1.0, 5, 4, 3, 0, 0, 9, -8, 2, 2, 2, 1]
-    )  # 3 layers, groups of two: 6 7; 0 1; 4 3
-    ballot = Ballot({"gradient": scores}, 12, 0.5)
-    assert even_cut(selection_method("gradient"), ballot, Shape(3, 4, 2)) == (0, 1, 4, 5, 10, 11)
-    assert (
-        even_cut(
-            selection_method("gradient"), Ballot({"gradient": scores}, 12, 0.4), Shape(3, 4, 2)
-        )
-        == ()
-    )
+    """3 layers, groups of two: 6 7; 0 1; 4 3."""
+    scores = {"gradient": np.array([1.0, 5, 4, 3, 0, 0, 9, -8, 2, 2, 2, 1])}
+    for sparsity, units in ((0.5, (0, 1, 4, 5, 10, 11)), (0.4, ())):
+        ballot = Ballot(scores, 12, sparsity)
+        assert even_cut(selection_method("gradient"), ballot, Shape(3, 4, 2)) == units
 
 
 def test_every_method_stays_even_at_every_level():
     shape, generator = Shape(4, 8, 2), np.random.default_rng(0)
-    for name in ("fasp", "bias_only", "ppl_only", "random", "random_noncritical"):
+    names = ("fasp", "bias_only", "ppl_only", "random", "random_noncritical")
+    for name, sparsity in product(names, (0.25, 0.5)):
         method = selection_method(name)
-        for sparsity in (0.25, 0.5):
-            scores = {one: generator.normal(size=32) for one in (*method.needs, "z_ppl")}
-            cut = even_cut(method, Ballot(scores, 32, sparsity, 0.3, 1), shape)
-            assert len(cut) == 32 * sparsity and is_even(HeadMask.from_units(4, 8, cut), shape)
+        scores = {one: generator.normal(size=32) for one in (*method.needs, "z_ppl")}
+        units = even_cut(method, Ballot(scores, 32, sparsity, 0.3, 1), shape)
+        assert len(units) == 32 * sparsity and is_even(HeadMask.from_units(4, 8, units), shape)
 
 
 @pytest.fixture(scope="module")
@@ -119,16 +114,8 @@ def test_families_whose_model_would_not_be_what_their_config_says_are_refused(fa
 
 def test_what_changes_weights_is_refused_where_most_of_them_are_experts(tmp_path):
     build("mixtral", tmp_path / "model")
-    with pytest.raises(
-        RequestError,
-        match="int8, wanda would leave the experts|wanda, int8 would leave the experts",
-    ):
+    with pytest.raises(RequestError, match="(int8|wanda), (wanda|int8) would leave the experts"):
         validate(world_request(tmp_path, methods=("wanda", "int8", "layer_drop")))
-
-
-def test_a_config_that_cannot_say_it_is_refused_before_anything_loads(tmp_path):
-    with pytest.raises(RequestError, match="head_dim"):
-        validate(world_request(tmp_path, deployable=True))
 
 
 def test_levels_of_which_none_is_even_are_refused_and_the_smallest_that_is_named():

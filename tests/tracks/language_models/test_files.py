@@ -1,7 +1,5 @@
 """Report, figures, tables, masks and checkpoints as files."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
@@ -87,18 +85,6 @@ def test_tables_hide_texts_unless_asked_and_keep_every_number(run, tmp_path):
     assert set(pd.read_parquet(tmp_path / "tables" / "texts.parquet")["text"]) == set(
         run.table("texts")["text"]
     )
-
-
-def test_wrong_requests_write_nothing(run, tmp_path):
-    for what, variant, match in (
-        (["masks", "sculpture"], None, "checkpoint, figures, head_contributions, masks"),
-        ([], None, "Nothing is asked for"),
-        (["masks"], "../escape", "not known"),
-        (["masks"], "dense", "cuts nothing"),
-    ):
-        with pytest.raises(RequestError, match=match):
-            bundle.export_run(run, tmp_path / "out", what, variant=variant)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_other_files_in_the_target_are_kept(run, tmp_path):

@@ -1,8 +1,6 @@
 """A finished audit grows: another level, a set by hand; the same numbers as had they been asked
 from the start. By the command, and by what the resident engine is asked."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -15,18 +13,17 @@ from engine.audit.jobs import check
 from engine.audit.verification import verify_run
 from engine.cli import main
 from engine.core.errors import RequestError
-from engine.report.bundle import export_run, write_masks
+from engine.report.bundle import export_run
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.verdict import TAKE, verdict
 from engine.resident.asks import answer_here
 from engine.resident.warm import Warm
 from engine.store.runs import EMBEDDED, Run, Store, where
-from engine.tracks.language_models import opening
 from engine.tracks.language_models.growing import grow
 from engine.tracks.language_models.predicted import heads_at, heads_beside, most_heads, stops
 from engine.tracks.language_models.run import run_audit
-from tests.builders import seal
+from tests.builders import call, seal
 from tests.tracks.language_models.worlds import growth, world_request
 
 LEVELS = (0.0, 0.1, 0.3)
@@ -148,23 +145,6 @@ def test_stops_are_every_number_of_heads_and_finished_levels_keep_their_place(ru
     assert list(heads_at(run, "fasp", "religion", 0.3)) == json.loads(chosen["cut"].item())
 
 
-@pytest.mark.parametrize(
-    ("asked", "words"),
-    [
-        ({"method": "fasp", "level": 0.9}, "between 1 and 9 of 12"),
-        ({"method": "fasp", "level": -0.1}, "between 1 and 9 of 12"),
-        ({"method": "by hand", "level": 0.2}, "fasp"),
-        ({"method": "diffheads", "level": 0.2}, "Known: bias_only, fasp"),
-        ({"method": "fasp", "level": 0.2, "split": "validation"}, "on test prompts"),
-        ({"method": "fasp", "level": 0.2, "axes": ("age",)}, "'age' is not known"),
-    ],
-)
-def test_what_cannot_be_measured_is_refused_before_anything_loads(run, store, asked, words):
-    with pytest.raises(RequestError, match=words):
-        check(growth(run, **asked), store)
-    assert not (store.root / "additions").exists() and not (store.root / "shards").exists()
-
-
 def test_levels_that_are_one_to_three_decimals_are_refused(whole):
     with pytest.raises(RequestError, match="to three decimals"):
         check(growth(whole, method="fasp", level=0.2496), Store(whole.path.parents[1]))
@@ -214,19 +194,14 @@ def test_the_command_says_what_was_predicted_and_measured(run, copy, tmp_path, c
     said = capsys.readouterr().out
     assert "magnitude-s0.250, 3 cut, religion" in said and "change of bias" in said
     assert "predicted" in said and "measured" in said and "fewer than the 39" in said
-    mask = write_masks(run, tmp_path / "masks", "magnitude-s0.300")[0]
-    assert main([*words, "--mask", str(mask), "--name", "mine", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["split"] == "validation"
-    assert told["tried"] == 1
-    assert list(told["variants"]) == ["by-hand-mine"]
-    bias = next(row for row in told["rows"] if row["number"] == "change of bias")
-    assert bias["predicted_low"] <= bias["predicted"] <= bias["predicted_high"]
-    assert bias["measured"] is not None
-    assert main([*words, "--heads", "0.1, 2.3", "--split", "test"]) == 0
-    assert "2 cut, nationality" in capsys.readouterr().out
-    assert main(["runs", "verify", run.id, "--store", str(tmp_path)]) == 0
-    assert capsys.readouterr().out.count("has the bytes that were written") > 3
+    for split, more in (("validation", []), ("test", ["--split", "test"])):
+        code, told = call(capsys, *words, "--heads", "0.1, 2.3", *more, "--json")
+        assert (code, told["split"]) == (0, split)
+        bias = next(row for row in told["rows"] if row["number"] == "change of bias")
+        assert bias["predicted_low"] <= bias["predicted"] <= bias["predicted_high"]
+        assert bias["measured"] is not None
+    code, told = call(capsys, "runs", "verify", run.id, "--store", tmp_path)
+    assert code == 0 and told.count("has the bytes that were written") > 3
 
 
 def test_another_track_says_that_it_cannot(tmp_path, capsys):
@@ -236,21 +211,17 @@ def test_another_track_says_that_it_cannot(tmp_path, capsys):
     assert "start the audit again with" in " ".join(capsys.readouterr().err.split())
 
 
-def test_asked_twice_the_model_is_loaded_once(run, copy, tmp_path, monkeypatch):
-    loads, load = [], opening.load_language_model
-    monkeypatch.setattr(
-        opening,
-        "load_language_model",
-        lambda *args, **kwargs: loads.append(1) or load(*args, **kwargs),
-    )
-    warm, store, given = Warm(), Store(tmp_path), {"run": run.id, "axis": "religion"}
-    one = answer_here("measure", {**given, "method": "magnitude", "level": 0.25}, store, warm=warm)
-    two = answer_here("measure", {**given, "units": [0, 7], "name": "mine"}, store, warm=warm)
-    assert len(loads) == 1 and len(warm.names()) == 2
+def test_asked_twice_the_model_is_loaded_once(run, copy, tmp_path):
+    warm = Warm()
+
+    def ask(**given):
+        given = {"run": run.id, "axis": "religion", **given}
+        return answer_here("measure", given, Store(tmp_path), warm=warm)
+
+    one, two = ask(method="magnitude", level=0.25), ask(units=[0, 7], name="mine")
+    assert len(warm.names()) == 2 and all(kept["hits"] for kept in warm.listed())
     assert one["added"] != two["added"] and two["variants"] == {"by-hand-mine": [[0, 0], [1, 3]]}
-    again = answer_here(
-        "measure", {**given, "method": "magnitude", "level": 0.25}, store, warm=warm
-    )
+    again = ask(method="magnitude", level=0.25)
     assert again["added"] is None and again["rows"] == one["rows"]
     with pytest.raises(RequestError, match="'depth' is not known"):
-        answer_here("measure", {**given, "depth": 3}, store, warm=warm)
+        ask(depth=3)

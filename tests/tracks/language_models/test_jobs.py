@@ -1,8 +1,6 @@
 """Jobs: a killed one resumes with the same numbers, a cancelled one stops at once, equal ones are
 computed once."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

@@ -1,8 +1,6 @@
 """The names that `import engine` hands on, and docs/notebook.md, run line by line on a tiny
 model."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

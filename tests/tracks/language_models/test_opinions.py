@@ -1,8 +1,6 @@
 """Another judge reads a finished audit's texts: the audit's own verdicts give its own numbers
 again; signs that differ are said; what was judged is never judged twice."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every page, alone and through app.py: with a run, with an empty store, with hostile texts."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -58,20 +56,6 @@ def test_page_without_any_run(tmp_path, monkeypatch, page):
     assert list(tmp_path.iterdir()) == [], "reading creates nothing"
     if page in READING:
         assert "there is none" in words_of(at)
-
-
-def test_the_slider_changes_answer_and_charts():
-    at = opened("summary", RUN)
-    slider = at.select_slider(key="sparsity")
-    assert {"0 %", "5 %", "10 %", "20 %"} < set(slider.options), (
-        "finished levels, and every number of heads"
-    )
-    first, charts = html_of(at), charts_of(at)
-    slider.set_value(0.1).run()
-    assert_calm(at)
-    assert "3 of 32 heads" in html_of(at)
-    assert html_of(at) != first
-    assert charts_of(at) != charts
 
 
 def test_a_summary_says_what_was_audited_the_verdict_and_three_numbers():

@@ -1,8 +1,6 @@
 """Panels: answers follow the table, hard cases are said plainly; the card of a head, its examples
 from texts of a model without it; whether scores would come out again."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """Scores that others published: read with all their faults, the paper's findings and figures in
 them, and head_contributions.json of the published code written too."""
 
-from __future__ import annotations
-
 import copy
 import json
 from types import SimpleNamespace

@@ -1,8 +1,6 @@
 """Checkpoints with really quantised weights beside the model they were made from, and whose
 rounding ours is."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 """A real Ray cluster of two nodes on this machine: the same tables as local, and a killed worker
 costs one bundle."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

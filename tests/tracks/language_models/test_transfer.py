@@ -12,7 +12,6 @@ from engine.tracks.language_models import growing as transfers
 from engine.tracks.language_models.evidence import transfer_text
 from engine.tracks.language_models.growing import Ask, Place, row_of, transfer
 from engine.tracks.language_models.panels.reliability import NOT_ELSEWHERE, transferred
-from tests.builders import refused
 from tests.tracks.language_models.worlds import WORDS, write_pairs, write_rows
 
 pytestmark = pytest.mark.usefixtures("words_judged")
@@ -98,22 +97,6 @@ def test_what_arrives_is_fiellers_ratio_and_nothing_where_nothing_changes_at_hom
     none = row_of(Place(-5.0, -15.0, 5.0, 14.0, random, 9), away)
     assert np.isnan(none["arrives_low"])
     assert transfer_text({**none, "source": "others"}).startswith("The change at home may be zero")
-
-
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        ({"controls": 3}, "3 random cuts cannot tell"),
-        ({"method": "magic"}, "'magic' is not known"),
-        ({"level": 0.99}, "does not cut between"),
-        ({"prompts": "/no/such"}, "/no/such"),
-    ],
-)
-def test_what_cannot_be_asked_is_refused_all_at_once(audited, tmp_path, more, words):
-    ask = {"axis": "religion", "method": "fasp", "level": 0.3, "prompts": other_prompts(tmp_path)}
-    asked = Ask(**{**ask, "controls": 3, **more})
-    faults = refused(transfer, audited.run, asked, Store(tmp_path), Hooks())
-    assert any(words in fault for fault in faults) and any("random cuts" in one for one in faults)
 
 
 def test_a_source_without_the_axis_says_what_it_has(audited, tmp_path):

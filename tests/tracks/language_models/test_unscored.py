@@ -1,8 +1,6 @@
 """Audits in which no method asks for scores of heads: none is measured, and every place that shows
 scores says so."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 

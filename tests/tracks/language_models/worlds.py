@@ -1,8 +1,6 @@
 """A tiny world that audits in a second: a random GPT-2, prompts about two subgroups, a text, a
 judge of one word."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

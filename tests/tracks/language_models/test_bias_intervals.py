@@ -1,20 +1,36 @@
-"""Bootstrap weights, intervals of means and of perplexity; errors of a bias and of its changes:
-against loops, in worlds with known truth, and near kinks."""
+"""Errors of bias, of its changes, of subgroups and of perplexity: against loops, in worlds with
+known truth, and near kinks; the levelling-down split. How often they hold in small simulations."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from engine.core.errors import PruneAuditError
+from engine.core.errors import PruneAuditError, RequestError
 from engine.core.types import READINGS
 from engine.stats import resampling
+from engine.stats.resampling import (
+    ALL_HARMED,
+    BOTH,
+    HARMED,
+    IMPROVED,
+    LEVELLED,
+    TOO_FEW,
+    UNCLEAR,
+    Interval,
+)
 from engine.tracks.language_models.bias import bias, lay_out
 from engine.tracks.language_models.bias_intervals import (
+    GROUPS_COLUMNS,
+    TOO_FEW_TEMPLATES,
+    TOO_FEW_WORDS,
     BiasBootstrap,
     BiasErrors,
     PromptOrder,
     cluster_weights,
+    group_table,
+    levelling,
     mean_interval,
+    overall,
 )
 from engine.tracks.language_models.perplexity import (
     block_weights,
@@ -138,17 +154,6 @@ def test_means_of_prompts_are_to_the_bit_those_of_pandas(rows):
         order.toxicities(table.iloc[1:])
 
 
-@pytest.mark.parametrize("blocks", (16, 30))
-def test_intervals_of_few_blocks_of_text_hold_as_often_as_they_say(blocks):
-    draw, held = np.random.default_rng(blocks), 0
-    dense = pd.DataFrame({"window": np.arange(blocks), "nll": 90.0, "tokens": 30})
-    for _ in range(300):
-        worse = dense.assign(nll=93.0 + 3.0 * draw.normal(size=blocks))
-        change = paired_perplexity_difference(dense, worse)
-        held += change.low <= np.exp(3.1) - np.exp(3.0) <= change.high
-    assert 0.925 <= held / 300 <= 0.99
-
-
 FAR = {"groups": 2, "effect": 3.0, "templates": 0, "descriptors": 4}
 """Two subgroups so far apart that no sign is in doubt; no templates."""
 
@@ -224,26 +229,164 @@ def test_a_sign_that_noise_decides_widens_a_change_and_narrows_a_level():
     assert change.value.std() == pytest.approx(np.sqrt((change.error**2).mean()), rel=0.35)
 
 
-def test_a_head_is_found_where_the_bias_itself_is_hardly_there():
-    """The subgroups' order is in doubt, which widens what is said of the bias; that one of them
-    moves is not."""
-    draw, table = np.random.default_rng(5), table_of(60, groups=2, descriptors=5)
-    errors = BiasErrors(table)
-    second = errors.layout.subgroup == 1
-    dense = 0.5 + 0.3 * draw.normal(size=(60, 300)) + 0.1 * second[:, None]
-    noise = 0.06 * draw.normal(size=(60, 300))
-    effect = errors.changes(dense + noise - 0.06 * second[:, None], dense=dense)
-    nothing = errors.changes(dense + noise, dense=dense)
-    assert np.mean(effect.p_of_nothing < 0.05) > 0.6 > 2 * np.mean(effect.p < 0.05)
-    assert 0.01 < np.mean(nothing.p_of_nothing < 0.05) < 0.07
+def sized(sizes, means, seed=0):
+    r = np.random.default_rng(seed)
+    rows = [
+        (f"{group}{i}", group, f"t{i % 10}", "", mean + 0.1 * r.normal())
+        for (group, size), mean in zip(sizes.items(), means, strict=True)
+        for i in range(size)
+    ]
+    return pd.DataFrame(
+        rows, columns=["prompt_id", "subgroup", "template", "descriptor", "toxicity"]
+    )
 
 
-def test_errors_of_the_paired_reading_hold_what_words_share():
-    """Words move their texts in every template alike; distances of cells do not tell whose."""
-    table, draw, worlds = table_of(360, templates=12, effect=0.0), np.random.default_rng(0), 200
-    errors = BiasErrors(table)
-    word = np.unique(errors.layout.descriptor, return_inverse=True)[1]
-    values = 0.5 + 0.15 * errors.layout.subgroup[:, None] + 0.1 * draw.normal(size=(360, worlds))
-    values += 0.1 * draw.normal(size=(word.max() + 1, worlds))[word]
-    found = errors.levels(values, "paired_prompts")
-    assert 0.8 < (found.error**2).mean() / found.value.var() < 1.5, "a twentieth of it before"
+DENSE = sized({"a": 40, "b": 40, "c": 40}, [0.2, 0.5, 0.8])
+
+
+NOISE = 0.02 * np.random.default_rng(9).normal(size=len(DENSE))
+NOISE -= pd.Series(NOISE).groupby(DENSE["subgroup"]).transform("mean").to_numpy()
+
+
+def shifted(**by):
+    return DENSE.assign(toxicity=DENSE["toxicity"] + DENSE["subgroup"].map(by).fillna(0.0) + NOISE)
+
+
+def level_of(table, group):
+    """The interval that the table of groups shows."""
+    row = group_table(table).set_index("group").loc[group]
+    return Interval(*row[["value", "low", "high"]].tolist(), n=int(row["n"]))
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        ({"c": -0.2}, IMPROVED),
+        ({"a": 0.2}, LEVELLED),
+        ({"a": 0.1, "c": -0.1}, BOTH),
+        ({}, UNCLEAR),
+        ({"b": 0.2}, UNCLEAR),
+        ({"c": 0.1}, HARMED),
+        ({"a": 0.2, "c": 0.2}, ALL_HARMED),
+    ],
+)
+def test_verdicts(change, verdict):
+    split = levelling(DENSE, shifted(**change))
+    assert split.verdict == verdict
+    assert (split.worst_group, split.best_group) == ("c", "a")
+    assert split.worst_change.value == pytest.approx(change.get("c", 0.0), abs=0.02)
+    dense = levelling(DENSE, DENSE)
+    assert split.gap_change.value == pytest.approx(split.gap.value - dense.gap.value)
+    assert 0 < dense.gap.low < dense.gap.value < dense.gap.high and dense.gap_change.p == 1
+    assert split.worst == level_of(shifted(**change), "c")
+
+
+def test_small_groups_are_no_worst_group():
+    dense = sized({"a": 40, "b": 40, "tiny": 3}, [0.2, 0.5, 0.9])
+    assert levelling(dense, dense).worst_group == "b"
+    few = sized({"a": 40, "tiny": 3}, [0.2, 0.9])
+    assert levelling(few, few).verdict == TOO_FEW
+
+
+def test_group_table_rows():
+    variant = shifted(c=-0.2)
+    rows = group_table(DENSE, variant, errors=BiasErrors(DENSE))
+    assert tuple(rows.columns) == GROUPS_COLUMNS and rows["group"].tolist() == ["a", "b", "c"]
+    np.testing.assert_allclose(rows["value"], variant.groupby("subgroup")["toxicity"].mean())
+    assert rows["n"].tolist() == [40, 40, 40] and (rows["verdict"] == "").all()
+    assert rows.loc[2, "delta_high"] < 0 < rows.loc[0, "delta_high"]
+    few = DENSE[10:], variant[10:]  # groups of unlike sizes
+    level, change = overall(*few, BiasErrors(few[0]))
+    before, after = (table["toxicity"].mean() for table in few)
+    assert (level.value, change.value) == pytest.approx((after, after - before))
+    assert level.n == len(few[0])
+    alone = group_table(DENSE)
+    assert alone["delta"].isna().all() and (alone["low"] < alone["value"]).all()
+
+
+def test_groups_of_one_and_of_few():
+    dense = sized({"a": 40, "few": 9, "one": 1}, [0.2, 0.5, 0.9])
+    rows = group_table(dense, dense).set_index("group")
+    assert rows["verdict"].to_dict() == {
+        "a": "",
+        "few": "too few prompts",
+        "one": "too few prompts",
+    }
+    assert np.isnan(rows.loc["one", "low"]) and np.isfinite(rows.loc["few", "low"])
+
+
+def test_perplexity_per_group_weights_tokens():
+    tokens = np.tile([5, 10], len(DENSE) // 2)
+    table = DENSE.drop(columns="toxicity").assign(nll=tokens * 2.0, tokens=tokens)
+    table.loc[0, "nll"] = 100.0
+    rows = group_table(table, table, metric="perplexity").set_index("group")
+    part = table[table["subgroup"] == "a"]
+    assert rows.loc["a", "value"] == pytest.approx(np.exp(part["nll"].sum() / part["tokens"].sum()))
+    assert rows.loc["b", "value"] == pytest.approx(np.exp(2)) and (rows["delta"] == 0).all()
+    with pytest.raises(RequestError, match="Known: perplexity, toxicity"):
+        group_table(DENSE, metric="loss")
+
+
+def named(words, templates):
+    """The dense table with so many words for each group, and so many templates."""
+    place = DENSE.groupby("subgroup").cumcount()
+    return DENSE.assign(
+        descriptor=DENSE["subgroup"] + (place % words).astype(str),
+        template="t" + (place // 2 % templates).astype(str),
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "templates", "why"),
+    [
+        (3, 3, ""),
+        (2, 12, TOO_FEW_WORDS),
+        (1, 12, TOO_FEW_WORDS),
+        (5, 2, TOO_FEW_TEMPLATES),
+        (5, 1, ""),
+    ],
+)
+def test_where_words_or_templates_are_too_few_for_any_interval_there_is_no_verdict(
+    words, templates, why
+):
+    table = named(words, templates)
+    rows = group_table(table)
+    assert (rows["verdict"] == why).all() and rows["low"].notna().all()
+    assert levelling(table, table).verdict == (why or UNCLEAR)
+    found, is_sure = BiasErrors(table).difference(table), words > 1 and templates != 2
+    assert found.value == 0 and np.isfinite([found.low, found.p]).all() == is_sure
+
+
+def words_table(toxicity, words=5, groups=4):
+    """Groups of as many prompts, each of so many words and ten templates."""
+    n = len(toxicity) // groups
+    rows = [
+        (f"{g}-{i:03d}", f"g{g}", f"t{i // words % 10}", f"w{g}-{i % words}")
+        for g in range(groups)
+        for i in range(n)
+    ]
+    table = pd.DataFrame(rows, columns=["prompt_id", "subgroup", "template", "descriptor"])
+    return table.assign(toxicity=toxicity)
+
+
+def test_sixty_texts_of_which_none_is_toxic_do_not_show_that_none_can_be():
+    none = words_table(np.zeros(240))
+    row = group_table(none, none).iloc[0]
+    assert row["low"] == row["value"] == 0 and 0.05 < row["high"] < 0.08
+    assert row["delta"] == 0 and 0.04 < row["delta_high"] == -row["delta_low"] < 0.06
+
+
+@pytest.mark.parametrize("family", ["advice", "groups", "language_models"])
+def test_bars_hold_in_small_simulations(family):
+    """Those of the benchmark, and what so few worlds leave open. "no harm" takes more worlds."""
+    worlds = pytest.importorskip(f"benchmarks.calibration.{family}")
+    for one in worlds.measures(quick=True):
+        if one.bar is not None and "no harm" not in one.name:
+            low = one.bar if one.at_least else -np.inf if one.floor is None else one.floor
+            high = np.inf if one.at_least else one.bar
+            assert low - 0.06 <= one.value <= high + 0.06, one.name
+
+
+def test_intervals_of_few_blocks_of_text_hold_as_often_as_they_say():
+    worlds = pytest.importorskip("benchmarks.calibration.groups")
+    assert [one for one in worlds._text(300) if one.holds is False] == []
