@@ -1,7 +1,5 @@
 """What the tests of whole runs share: a store, events, a copy of each file's `run`."""
 
-from __future__ import annotations
-
 import gc
 import os
 import random
@@ -50,14 +48,14 @@ def pytest_xdist_make_scheduler(config, log):
     from xdist.scheduler import LoadFileScheduling
 
     class Together(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
+        def _split_scope(self, nodeid):
             return "browser" if nodeid.startswith(BROWSER) else super()._split_scope(nodeid)
 
     return Together(config, log)
 
 
 def pytest_collection_modifyitems(items):
-    def place(item) -> int:
+    def place(item):
         path = item.path.as_posix()
         return next((at for at, one in enumerate(LONGEST) if one in path), len(LONGEST))
 
@@ -72,7 +70,7 @@ def pytest_collection_finish():
     gc.set_threshold(50_000, 20, 20)
 
 
-def _same_draws() -> None:
+def _same_draws():
     """Chance starts at one place: a model a test makes up does not depend on which tests its
     process ran before."""
     random.seed(0)
@@ -144,17 +142,17 @@ def _listed_once(make):
 
 
 @pytest.fixture(scope="module")
-def events() -> list:
+def events():
     return []
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory) -> Store:
+def store(tmp_path_factory):
     return Store(tmp_path_factory.mktemp("store"))
 
 
 @pytest.fixture(scope="module")
-def warm() -> Warm:
+def warm():
     return Warm()
 
 
@@ -166,7 +164,7 @@ def ask(request, run, store, warm):
 
 
 @pytest.fixture
-def copy(run, tmp_path) -> Run:
+def copy(run, tmp_path):
     """The run in a folder of its own, to be damaged."""
     shutil.copytree(run.path, tmp_path / "runs" / run.id)
     return Run(tmp_path / "runs" / run.id)

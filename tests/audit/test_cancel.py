@@ -1,8 +1,6 @@
 """A cancelled job ends within two seconds in every phase, and no clock that jumps strands a queued
 one."""
 
-from __future__ import annotations
-
 import datetime
 import fcntl
 import subprocess

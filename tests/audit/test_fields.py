@@ -1,8 +1,6 @@
 """One declaration of a field: what it allows, what is wrong with a value, its option, its words,
 its row."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import math

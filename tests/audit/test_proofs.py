@@ -1,8 +1,6 @@
 """Whoever measures under a mask proves first, on the very model that is loaded, that masks act:
 counted by way."""
 
-from __future__ import annotations
-
 import importlib
 
 import pytest

@@ -1,8 +1,6 @@
 """Whole audits of every kind on a real Ray cluster of this machine whose workers and nodes die: the
 same tables."""
 
-from __future__ import annotations
-
 import importlib
 import json
 

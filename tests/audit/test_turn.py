@@ -1,8 +1,6 @@
 """Audits step aside while a question is answered on their device, not for ever, and never for a
 dead one."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 import sys

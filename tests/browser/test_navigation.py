@@ -1,8 +1,6 @@
 """Going from page to page: one history entry each, links however spelled, results that open, audits
 that go."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 from urllib.parse import parse_qs, urlsplit
@@ -20,20 +18,20 @@ RUN = "?run=synthetic-run"
 SECOND = "run=null-run"
 
 
-def asked(page) -> dict[str, str]:
+def asked(page):
     return {name: values[-1] for name, values in parse_qs(urlsplit(page.url).query).items()}
 
 
-def chosen(page) -> dict[str, str]:
+def chosen(page):
     """What is chosen on every page: Trade-off names its variant too."""
     return {name: value for name, value in asked(page).items() if name != "variant"}
 
 
-def path(page) -> str:
+def path(page):
     return urlsplit(page.url).path
 
 
-def named(page, name) -> str:
+def named(page, name):
     return page.get_by_role("combobox", name=name).input_value()
 
 

@@ -1,7 +1,5 @@
 """apply: what is not the masked model is never saved."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,8 +1,6 @@
 """Commands that tracks share: each brings its options and claims its words; without a track the
 rest still works."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 

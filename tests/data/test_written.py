@@ -4,8 +4,6 @@ Grammar, balance and planted gaps were checked when these texts were made; they 
 long as their digests are.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 from itertools import islice

@@ -1,8 +1,6 @@
 """judge-minilm: trained tensors of ours on the encoder of a package, checked by hash, put
 together once."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

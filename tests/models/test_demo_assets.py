@@ -1,7 +1,5 @@
 """The embedded models as shipped: small, offline, and with the gap their cards state."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -80,7 +78,7 @@ def test_a_changed_checkpoint_is_refused_before_it_is_read(tmp_path, monkeypatch
 class _Opens:
     """A pickle that would create a file if anybody executed it."""
 
-    def __init__(self, target: Path):
+    def __init__(self, target):
         self.target = target
 
     def __reduce__(self):

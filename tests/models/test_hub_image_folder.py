@@ -1,8 +1,6 @@
 """Image classifiers as transformers saves them: read, cut, saved and loaded again, and what is
 refused."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

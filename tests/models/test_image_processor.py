@@ -1,8 +1,6 @@
 """Pictures become what a model sees as its own processor makes them: compared with the processor's
 own output."""
 
-from __future__ import annotations
-
 import io
 import json
 

@@ -1,7 +1,5 @@
 """Judges: found, pinned, asked once per text."""
 
-from __future__ import annotations
-
 import shutil
 
 import numpy as np

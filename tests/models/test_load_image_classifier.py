@@ -1,7 +1,5 @@
 """What loads as an image classifier, and every way in which one can be wrong."""
 
-from __future__ import annotations
-
 import argparse
 import io
 import json

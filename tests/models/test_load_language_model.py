@@ -1,7 +1,5 @@
 """What loads, and every way in which a checkpoint can be wrong."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

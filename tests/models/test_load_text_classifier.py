@@ -1,8 +1,6 @@
 """What loads as a text classifier, how new heads are drawn, and every way in which a checkpoint can
 be wrong."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

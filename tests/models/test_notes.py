@@ -1,11 +1,8 @@
 """A model is what its folder says, whole: files, tensors and fields are used, refused, or named
 with a question."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 import torch
@@ -29,15 +26,15 @@ INDEX = "model.safetensors.index.json"
 
 
 @pytest.fixture
-def folder(tmp_path) -> Path:
+def folder(tmp_path):
     return copied("gpt2", tmp_path)
 
 
-def with_tensors(folder: Path, **more: torch.Tensor) -> None:
+def with_tensors(folder, **more):
     edit_weights(folder, lambda tensors: tensors | more)
 
 
-def refusal(folder: Path) -> str:
+def refusal(folder):
     return "\n".join(refused(inspect_model, folder))
 
 

@@ -1,8 +1,6 @@
 """Families without a file: read by their structure, proved on their weights, refused with what
 failed."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from contextlib import nullcontext
@@ -48,7 +46,7 @@ benchmarks.families` has all."""
 TEXTS = [text(3, 4, 5), text(7, 8, 9, 11, 2)]
 
 
-def masks(layers: int) -> list[HeadMask]:
+def masks(layers):
     """One head; heads that leave shared keys uneven; a whole layer and more."""
     sets = [{(1, 2)}, {(0, 0), (1, 1), (1, 2), (2, 3)}, {*((1, head) for head in range(4)), (0, 3)}]
     return [
@@ -157,7 +155,7 @@ def test_shared_layers_act_at_every_depth_and_say_so():
 # What the proof catches: the model is changed behind its structure's back.
 
 
-def proof_of(lm, change) -> str:
+def proof_of(lm, change):
     with change, pytest.raises(RequestError) as caught:
         proved(lm.model, adapter_of(lm.model.config), "it")
     return str(caught.value)
@@ -166,15 +164,15 @@ def proof_of(lm, change) -> str:
 class Hooked:
     """A pre-hook on the output projection of layer 1, as a context."""
 
-    def __init__(self, lm, change) -> None:
+    def __init__(self, lm, change):
         self.projection, self.change = lm.adapter.output_projection(lm.model, 1), change
 
-    def __enter__(self) -> None:
+    def __enter__(self):
         self.handle = self.projection.register_forward_pre_hook(
             lambda module, args: (self.change(args[0]),)
         )
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *error):
         self.handle.remove()
 
 
@@ -227,7 +225,7 @@ def test_where_a_cut_does_not_hold_heads_are_zeroed(monkeypatch):
 # Doors that stay shut.
 
 
-def config_folder(place: Path, **config: object) -> Path:
+def config_folder(place, **config):
     folder = Path(shutil.copytree(folder_of("qwen3"), place))
     (folder / "config.json").write_text(json.dumps(config))
     return folder

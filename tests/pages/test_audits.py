@@ -1,8 +1,6 @@
 """The list of audits: called something else, deleted and had back, compared when ticked; names of
 users are escaped."""
 
-from __future__ import annotations
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -43,7 +41,7 @@ def test_a_deleted_audit_is_had_back(two):
     assert two.ids() == ["one-run", "two-run"] and "trash" not in words_of(at)
 
 
-def listed(at) -> list[str]:
+def listed(at):
     keys = [button.key for button in at.button]
     return [key.removeprefix("open_") for key in keys if key.startswith("open_")]
 

@@ -1,8 +1,6 @@
 """Every page with an audit of every track, opened as a reader does: through the app, one after the
 other."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -35,7 +33,7 @@ def app(store, monkeypatch):
     """Opens the app on the audit of a track."""
     use_store(store.root, monkeypatch)
 
-    def opened(track: str) -> AppTest:
+    def opened(track):
         at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
         at.query_params["run"] = f"{track}-run"
         return at.run()

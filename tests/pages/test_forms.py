@@ -1,8 +1,6 @@
 """The form of a new audit, whatever the track: what is typed is what is asked, faults in the form's
 own words."""
 
-from __future__ import annotations
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -78,7 +76,7 @@ def test_shares_are_asked_in_percent_and_what_is_none_is_told(track, monkeypatch
     )
 
 
-def percent_track() -> str:
+def percent_track():
     """A track that asks for shares of what is cut."""
     return next(
         name

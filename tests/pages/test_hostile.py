@@ -1,11 +1,8 @@
 """Text is data on every page: whatever a user or a model named or wrote, nothing that steers or
 hides reaches a browser, and no address becomes a link."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Iterator
 
 import pandas as pd
 import pytest
@@ -36,7 +33,7 @@ def store(tmp_path_factory):
     return folder
 
 
-def texts_of(message: Message) -> Iterator[str]:
+def texts_of(message):
     """Every text in an element, keys and ids of ours too."""
     for field, value in message.ListFields():
         for one in value if field.is_repeated else [value]:
@@ -46,7 +43,7 @@ def texts_of(message: Message) -> Iterator[str]:
                 yield from texts_of(one)
 
 
-def labels_of(message: Message) -> list[str]:
+def labels_of(message):
     """What stands at a widget as Markdown: its label, its help, options that are buttons."""
     options = (
         [option.content for option in message.options]
@@ -60,11 +57,11 @@ def labels_of(message: Message) -> list[str]:
     ]
 
 
-def specs_of(message: Message) -> list:
+def specs_of(message):
     return [json.loads(message.spec)] if hasattr(message, "spec") else []
 
 
-def texts_in(value) -> Iterator[str]:
+def texts_in(value):
     """Every text in JSON, names of fields too."""
     if isinstance(value, str):
         yield value

@@ -1,7 +1,5 @@
 """Jobs on the screen: one in line says how many are before it, and both can be cancelled."""
 
-from __future__ import annotations
-
 from streamlit.testing.v1 import AppTest
 
 from engine.audit import jobs
@@ -12,7 +10,7 @@ from engine.store.runs import Store
 from tests.pages.checks import ROOT, assert_calm, opened, use_store, words_of
 
 
-def written(store: Store, name: str, status: str, phase: str = "", **more):
+def written(store, name, status, phase="", **more):
     """The folder of a job as it stands."""
     folder = store.jobs_folder / f"job-{name}"
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,6 @@
 """What the check of a form finds wrong: beside the field, in its name, gone once it changes; what
 was typed stays."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.audit.fields import HOW, WHAT, fields_of
@@ -41,7 +39,7 @@ def refused(monkeypatch, tmp_path):
     """The form after a check that found something wrong with the sparsities and with the store."""
     use_store(tmp_path, monkeypatch)
 
-    def refuse(what: dict) -> str:
+    def refuse(what):
         raise RequestError(
             [
                 Fault(
@@ -105,11 +103,11 @@ def test_a_field_with_a_fault_is_shown_where_it_was_not_asked_for(
     assert asked_of(at)["request"][field.name] == ["good", "bad"]
 
 
-def errors_of(at) -> list[str]:
+def errors_of(at):
     return [item.value.replace("\\", "") for item in at.error]
 
 
-def at_text(at) -> str:
+def at_text(at):
     return at.text_input(key=key(SHARES, "sparsities")).value
 
 
@@ -191,7 +189,7 @@ def test_a_request_that_takes_long_is_made_to_fit_by_one_click(monkeypatch, tmp_
     preset = {"methods": ["fasp", "random_noncritical"], "sparsities": [0.0, 0.1, 0.2]}
     preset |= {"estimator": "gradient", "max_new_tokens": 20, "seeds": 1}
 
-    def answered(name: str, given: dict) -> dict:
+    def answered(name, given):
         return fitted if given.get("within") else {"seconds": 7200.0}
 
     monkeypatch.setattr(form, "ask", answered)
@@ -204,7 +202,7 @@ def test_a_request_that_takes_long_is_made_to_fit_by_one_click(monkeypatch, tmp_
         assert filled == [70] and "Fit into 30 minutes" not in [one.label for one in at.button]
     assert "This asks for 1 axis, 2 methods" in words_of(at)
 
-    def refuse(name: str, given: dict) -> dict:
+    def refuse(name, given):
         if not given.get("within"):
             return {"seconds": 7200.0}
         raise RequestError(Fault("within", "is too short.", "Give more time."))
@@ -217,7 +215,7 @@ def test_a_request_that_takes_long_is_made_to_fit_by_one_click(monkeypatch, tmp_
 def test_a_model_that_cannot_be_taken_says_why(monkeypatch, tmp_path):
     use_store(tmp_path, monkeypatch)
 
-    def refuse(name: str, given: dict) -> dict:
+    def refuse(name, given):
         raise RequestError(Fault("model", "<b>cannot</b> be read.", "Give another."))
 
     monkeypatch.setattr(form, "ask", refuse)

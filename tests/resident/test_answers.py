@@ -1,8 +1,6 @@
 """What an asker gets from the engine: the same as from its own process, in turn, and nothing is
 left behind."""
 
-from __future__ import annotations
-
 import re
 import socket
 import struct

@@ -1,8 +1,6 @@
 """What may happen to the engine's process: killed, started twice, broken; the asker hardly
 notices."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,8 +1,6 @@
 """What is added to a run: whole or not at all, joined to its tables, never changing the run
 itself."""
 
-from __future__ import annotations
-
 import json
 from concurrent.futures import ThreadPoolExecutor
 

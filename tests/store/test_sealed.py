@@ -1,7 +1,5 @@
 """Every file the store rests on tells by itself whether it is as it was written."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """The store: whole or not at all, nothing outside it, damage noticed."""
 
-from __future__ import annotations
-
 import errno
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Masked = cut = cut, saved and reloaded = dense with zeros, for every tiny model."""
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Batches: every image once per epoch, in an order that seed and epoch alone decide."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 
@@ -12,7 +10,7 @@ import torch
 from engine.training.fit import AHEAD, Batch, Batches, ahead
 
 
-def batches(n: int, size: int, seed: int = 0, mirror: bool = False, read=None) -> Batches:
+def batches(n, size, seed=0, mirror=False, read=None):
     """Image i is filled with i; its left half is brighter by one."""
 
     def plain(rows):
@@ -29,7 +27,7 @@ def batches(n: int, size: int, seed: int = 0, mirror: bool = False, read=None) -
     return Batches(np.arange(n) * 2, read or plain, prepared, size, seed, mirror)
 
 
-def order_of(epoch) -> list[int]:
+def order_of(epoch):
     return [row for batch in epoch for row in batch.rows.tolist()]
 
 

@@ -1,7 +1,5 @@
 """Prompts of BOLD and RealToxicityPrompts: the published forms, and what is wrong with others."""
 
-from __future__ import annotations
-
 import json
 
 from engine.data.prompts.load import load_prompts

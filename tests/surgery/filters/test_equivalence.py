@@ -1,7 +1,5 @@
 """Masked = cut = replayed, and FLOPs as torch counts them, for every architecture there is."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -39,11 +37,11 @@ EACH = [
 ]
 
 
-def size_of(name: str) -> int:
+def size_of(name):
     return min(32, max(16, architectures()[name].min_size))
 
 
-def counted(model: torch.nn.Module, size: int) -> int:
+def counted(model, size):
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(torch.zeros(1, 3, size, size))
     return counter.get_total_flops()

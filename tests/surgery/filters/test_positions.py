@@ -1,8 +1,6 @@
 """Where the numbers of a cut model sit in the whole one: put back, they are the masked model
 again."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

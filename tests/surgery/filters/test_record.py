@@ -1,7 +1,5 @@
 """Masks of filters and cut classifiers on disk: as they were, or refused with every fault."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import replace
@@ -65,7 +63,7 @@ def plain(tmp_path, cut):
     return json.loads(write_mask(tmp_path / "mask.json", cut[1]).read_text())
 
 
-def faults_of(path, value) -> str:
+def faults_of(path, value):
     path.write_text(value if isinstance(value, str) else json.dumps(value))
     return "\n".join(refused(read_filter_mask, path))
 

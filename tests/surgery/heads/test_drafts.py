@@ -1,8 +1,6 @@
 """Texts of a model with one head off from those of the dense one: the same to the token as drawn
 from the start."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

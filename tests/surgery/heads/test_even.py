@@ -1,8 +1,6 @@
 """Even cuts: whole groups in every layer, and a folder that plain transformers loads as the masked
 model."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Masks leave no trace, refuse to nest, and prove themselves."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,8 +1,6 @@
 """Mean ablation: against a hook that sets the head to its mean, cut for real, saved, and read
 again."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

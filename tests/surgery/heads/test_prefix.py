@@ -1,7 +1,5 @@
 """Every head off from one dense pass = the plain masked forward pass, for every adapter."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,8 +1,6 @@
 """A real pre-trained Llama with grouped KV (5 layers x 8 heads on 4 KV heads): masked = cut =
 reloaded."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.core.types import HeadMask

@@ -1,7 +1,5 @@
 """mask.json and saved cuts: what is written is read back; what is wrong is named, all of it."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Callable
@@ -121,7 +119,7 @@ class Saved(NamedTuple):
 
 
 @pytest.fixture(params=KINDS)
-def saved(request, tmp_path) -> Saved:
+def saved(request, tmp_path):
     lm, (save, load) = tiny_model(request.param), KINDS[request.param]
     smaller = cut(lm, MASK)
     folder = save(smaller, record_of(lm, MASK, method="fasp"), tmp_path / "out")

@@ -1,8 +1,6 @@
 """Cut text classifiers: layers without heads, training after a cut, cutting further, saving and
 loading."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """AutoBot's loss by hand, and that it finds the filters that matter under a target."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -116,7 +114,7 @@ def test_a_filter_nobody_listens_to_is_closed():
 def test_a_loss_that_is_no_number_names_the_iteration_and_leaves_no_hooks():
     classifier, held = tiny(), some_targets(N)
 
-    def poison(done: int, total: int) -> None:
+    def poison(done, total):
         if done == 4:
             held.weights[:] = float("inf")
 

@@ -1,8 +1,6 @@
 """Early stopping of the dense model and of retraining: by validation images, with the best weights,
 and said."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +11,6 @@ from engine.classifiers.groups import cross_entropy
 from engine.classifiers.images.context import TRAIN, VALIDATION, ImageShard
 from engine.classifiers.images.dense import answers_of
 from engine.core.errors import RequestError
-from engine.data.images.load import ImageSet
 from engine.store.runs import within
 from engine.surgery.filters.graph import with_weights
 from engine.tracks.image_classifiers.measurements.trial import trial_model
@@ -75,7 +72,7 @@ def test_there_must_be_images_to_stop_by(monkeypatch):
 
     real = module.images_of
 
-    def without_validation(request) -> ImageSet:
+    def without_validation(request):
         images = real(request)
         images.table.loc[images.table["split"] == VALIDATION, "split"] = TRAIN
         return images

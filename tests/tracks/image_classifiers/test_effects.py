@@ -1,8 +1,6 @@
 """What filters do alone: as if cut for real, summed by hand, shown, and not predicted from where
 sums do not serve."""
 
-from __future__ import annotations
-
 import json
 import shutil
 
@@ -15,7 +13,7 @@ from engine.audit.request import Growth
 from engine.audit.session import plan_of
 from engine.core.errors import RequestError
 from engine.report.charts.panel import Choice
-from engine.store.runs import Run, Store, read_addition, write_addition
+from engine.store.runs import Store, read_addition, write_addition
 from engine.surgery.filters.graph import cut_filters, with_weights
 from engine.tracks.image_classifiers import run as audit
 from engine.tracks.image_classifiers.effects import Sums, ahead_of_set, nothing_said, sums_of
@@ -27,17 +25,17 @@ CHOICE = Choice("magnitude", "class", 2.0, reading="auc")
 
 
 @pytest.fixture(scope="module")
-def before(tmp_path_factory) -> Run:
+def before(tmp_path_factory):
     request = image_request(methods=("magnitude",), speedups=(2.0,), trials=1)
     return audit.run_image_audit(request, Store(tmp_path_factory.mktemp("store")))
 
 
 @pytest.fixture(scope="module")
-def grown(before) -> Run:
+def grown(before):
     return audit.grow(asked(before), Store(before.path.parent.parent))
 
 
-def asked(run: Run, **more: object) -> Growth:
+def asked(run, **more):
     return Growth(
         **{"track": "image_classifiers", "run": run.id, "axis": "class", "effects": True, **more}
     )
@@ -49,7 +47,7 @@ def test_a_filter_alone_does_what_its_cut_does_for_real(grown):
     dense = with_weights(context.start, audit.kept_weights(grown, "dense"))
     rows, labels = context.rows("test"), context.labels("test")
 
-    def log_probability(model) -> np.ndarray:
+    def log_probability(model):
         found = probabilities(model.model, rows, plan.images.read, model.prepared).numpy()
         return np.log(found[np.arange(len(labels)), labels])
 

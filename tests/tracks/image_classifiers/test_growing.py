@@ -1,8 +1,6 @@
 """Filters chosen by hand join a finished audit: masked and not retrained, tried before test,
 verified, exported."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,7 @@ from engine.audit.jobs import check
 from engine.audit.request import Growth
 from engine.core.errors import RequestError
 from engine.resident.asks import answer_here
-from engine.store.runs import Run, Store
+from engine.store.runs import Store
 from engine.surgery.named import filter_units, widths_of, written_filters
 from engine.tracks.image_classifiers.run import grow, run_image_audit
 from tests.pages.checks import assert_calm, html_of, opened, use_store, words_of
@@ -20,18 +18,18 @@ UNITS = (0, 1, 5)
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory) -> Run:
+def run(tmp_path_factory):
     """It fitted its dense model itself, so its weights are the run's."""
     request = image_request(methods=("magnitude",), speedups=(2.0,), trials=1)
     return run_image_audit(request, Store(tmp_path_factory.mktemp("store")))
 
 
 @pytest.fixture
-def store(copy, tmp_path) -> Store:
+def store(copy, tmp_path):
     return Store(tmp_path)
 
 
-def growth(run: Run, **asked: object) -> Growth:
+def growth(run, **asked):
     axis = run.meta["request"]["axes"][0]
     return Growth(
         **{"track": "image_classifiers", "run": run.id, "axis": axis, "units": UNITS, **asked}

@@ -1,8 +1,6 @@
 """A picture for both models: the answers are the audit's, the maps Captum's, and bad input is
 refused."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json
@@ -21,7 +19,6 @@ from engine.core.errors import RequestError
 from engine.models.load_image_classifier import fresh_classifier
 from engine.report.charts.where_it_looks import ABOUT, overlays
 from engine.report.palette import theme
-from engine.store.runs import Run
 from engine.tracks.image_classifiers.run import run_image_audit
 from engine.training.losses import log_odds
 from tests.pages.checks import assert_calm, charts_of, click, html_of, opened, use_store, words_of
@@ -32,19 +29,19 @@ ASKED = "picture", {"variant": VARIANT}
 
 
 @pytest.fixture(scope="module")
-def run(store) -> Run:
+def run(store):
     return run_image_audit(
         image_request(methods=("random",), speedups=(2.0,), trials=1, max_images=150), store
     )
 
 
-def file_of(pixels: np.ndarray, kind: str = "PNG") -> str:
+def file_of(pixels, kind="PNG"):
     memory = io.BytesIO()
     Image.fromarray(pixels).save(memory, kind)
     return base64.b64encode(memory.getvalue()).decode()
 
 
-def noise(size: int = 40) -> np.ndarray:
+def noise(size=40):
     return np.random.default_rng(0).integers(0, 256, (size, size, 3), dtype=np.uint8)
 
 

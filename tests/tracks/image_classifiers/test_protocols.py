@@ -1,8 +1,6 @@
 """Where the PW paper and its published code differ: protocols, views, affected classes, degenerate
 trials left out."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,7 +20,7 @@ from tests.tracks.image_classifiers.test_taylor import pruning
 from tests.tracks.image_classifiers.worlds import image_context, image_request
 
 
-def asked(name: str, protocol: str):
+def asked(name, protocol):
     return experiment_named(name).requests(ExperimentAsk(quick=True, protocol=protocol))[0]
 
 

@@ -1,8 +1,6 @@
 """A whole audit of a tiny image classifier: complete, repeatable, resumable, checked again from its
 stored answers."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -16,7 +14,7 @@ from engine.classifiers.images.context import ImageContext, ImageShard
 from engine.core.types import FilterMask, Hooks
 from engine.models.load_image_classifier import fresh_classifier
 from engine.report.contents import default_choice
-from engine.store.runs import Run, where
+from engine.store.runs import where
 from engine.tracks.image_classifiers.experiments.paper import after_pruning
 from engine.tracks.image_classifiers.measurements import image_measurements
 from engine.tracks.image_classifiers.panels.pw import affected
@@ -66,7 +64,7 @@ class TestWhole(WholeRun):
 
 
 @pytest.fixture(scope="module")
-def run(store, events) -> Run:
+def run(store, events):
     return run_image_audit(REQUEST, store, Hooks(report=events.append))
 
 
@@ -203,7 +201,7 @@ def test_finished_measurements_serve_another_request(run, store, monkeypatch):
     pd.testing.assert_frame_equal(mine, whole)
 
 
-def context_of(request) -> ImageContext:
+def context_of(request):
     plan = validate_images(request)
     start = fresh_classifier(SMALL, plan.images.classes, 16, seed=request.first_seed, device="cpu")
     return ImageContext(

@@ -1,7 +1,5 @@
 """Taylor importance against the slow obvious way, and the descent through several targets."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -23,18 +21,16 @@ from tests.classifiers.worlds import (
 N = 24
 
 
-def pruning(
-    classifier, graph=None, size=8, every=2, count=1, rate=0.01, held=None, **more
-) -> TaylorPruning:
+def pruning(classifier, graph=None, size=8, every=2, count=1, rate=0.01, held=None, **more):
     graph = graph or filter_graph(classifier)
     held = held or some_targets(N, len(classifier.classes))
     batches = some_batches(classifier, N, size, seed=3)
     return TaylorPruning(classifier, graph, batches, held, rate, every, count, **more)
 
 
-def heard(model, names) -> tuple[dict[str, torch.Tensor], list]:
+def heard(model, names):
     """What these modules say, filled at the next pass, and the hooks that do it."""
-    outputs: dict[str, torch.Tensor] = {}
+    outputs = {}
     handles = [
         model.get_submodule(name).register_forward_hook(
             lambda _, __, out, name=name: outputs.update({name: out})

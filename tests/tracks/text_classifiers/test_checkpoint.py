@@ -1,15 +1,13 @@
 """What an audit of a tiny text classifier hands over: cut models that answer as it says, and panels
 of its tables."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
 
 from engine.core.errors import MaskError, RequestError
 from engine.report.bundle import export_run
-from engine.store.runs import Run, Store
+from engine.store.runs import Store
 from engine.surgery.heads import replay
 from engine.surgery.heads.replay import load_cut_classifier
 from engine.tracks.text_classifiers.checkpoint import answers_agree, write_checkpoint
@@ -21,7 +19,7 @@ METHODS = ("one-shot-isp:conductance", "one-shot-isp:random", "once:conductance"
 
 
 @pytest.fixture(scope="module")
-def run(world, tmp_path_factory) -> Run:
+def run(world, tmp_path_factory):
     """Every seed fine-tunes a full model of its own."""
     store = Store(tmp_path_factory.mktemp("store"))
     return run_text_audit(
@@ -30,7 +28,7 @@ def run(world, tmp_path_factory) -> Run:
 
 
 @pytest.fixture(scope="module")
-def brought(world, tmp_path_factory) -> Run:
+def brought(world, tmp_path_factory):
     """The full model is one fixed model."""
     store = Store(tmp_path_factory.mktemp("store"))
     return run_text_audit(

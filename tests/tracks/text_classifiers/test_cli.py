@@ -1,8 +1,6 @@
 """The command line on text classifiers: exit codes, JSON, scores as a table, and bad input that
 writes nothing."""
 
-from __future__ import annotations
-
 import json
 
 import pandas as pd
@@ -10,7 +8,7 @@ import pandas as pd
 from engine.cli import main
 
 
-def words(world, store, more: str = "") -> list[str]:
+def words(world, store, more=""):
     asked = (
         f"tickets --model {world}/model --task {world}/colours.csv --axis side --store {store}"
         f" --seeds 1 --sparsity 0.5 --score-texts 6 --max-length 16 {more}"
@@ -18,7 +16,7 @@ def words(world, store, more: str = "") -> list[str]:
     return asked.split()
 
 
-def scores(world, folder, more: str) -> list[str]:
+def scores(world, folder, more):
     asked = (
         f"scores --model {world}/model --task {world}/colours.csv --store {folder}/store"
         f" --out {folder}/scores.csv {more}"

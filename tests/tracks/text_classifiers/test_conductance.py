@@ -1,8 +1,6 @@
 """Conductance of attention: by hand on maps that can be followed, against Captum layer by layer,
 and in its limits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from importlib.metadata import version
 from types import SimpleNamespace
@@ -23,7 +21,7 @@ MASK = HeadMask(3, 4, ((0, 1), *((1, head) for head in range(4)), (2, 0), (2, 3)
 EACH_FAMILY = pytest.mark.parametrize("name", ENCODERS)
 
 
-def double(name: str = "bert"):
+def double(name="bert"):
     clf = tiny_text_classifier(name)
     return replace(clf, model=clf.model.double(), dtype=torch.float64)
 

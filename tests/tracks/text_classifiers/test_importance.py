@@ -1,8 +1,6 @@
 """Importance over seeds and texts, in simulation and in its limits; beside what silencing a head
 costs, by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,9 +11,7 @@ from engine.tracks.text_classifiers.tables import agreement, over_trials
 CONDUCTANCE = head_importance("conductance")
 
 
-def a_world(
-    draw: np.random.Generator, seeds: float, texts: int = 60, trials: int = 3, units: int = 40
-):
+def a_world(draw, seeds, texts=60, trials=3, units=40):
     """Importance per text with a part of each seed's own; true mean 0. Every trial reads its own
     half of the texts."""
     common, found = draw.normal(size=(2 * texts, units)), []

@@ -3,10 +3,6 @@ is what it answers, so that its accuracy is 1 where outputs are taken for the ri
 where two of them are exchanged.
 """
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pandas as pd
 import pytest
 
@@ -22,13 +18,13 @@ PLAIN = {"id2label": {0: "LABEL_0", 1: "LABEL_1"}, "label2id": {"LABEL_0": 0, "L
 SPLITS = ["train"] * 20 + ["test"] * 20
 
 
-def text_model(folder: Path, **names: object) -> Path:
+def text_model(folder, **names):
     """A tiny encoder that gives both of its outputs to many texts."""
     return build("bert", folder, 3, **(names or PLAIN))
 
 
 @pytest.fixture(scope="module")
-def answered(tmp_path_factory) -> pd.DataFrame:
+def answered(tmp_path_factory):
     """40 texts of either output of that encoder: text, text_b, output, split."""
     model = load_text_classifier(
         text_model(tmp_path_factory.mktemp("m")), ("0", "1"), device="cpu", max_length=32
@@ -46,14 +42,14 @@ def answered(tmp_path_factory) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def csv_of(table: pd.DataFrame, names: tuple[str, str], file: Path) -> Path:
+def csv_of(table, names, file):
     """The texts with a class name per output."""
     labels = [names[at] for at in table["output"]]
     table.assign(label=labels)[["text", "text_b", "label", "split"]].to_csv(file, index=False)
     return file
 
 
-def asked(capsys, model: Path, data: Path, classes: str = ""):
+def asked(capsys, model, data, classes=""):
     """The exit code of evaluate, and what it says."""
     more = ("--classes", classes) if classes else ()
     return evaluated(capsys, "--model", str(model), "--data", str(data), *more)

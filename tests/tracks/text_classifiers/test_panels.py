@@ -1,10 +1,7 @@
 """Panels of a text classifier's run: answers follow the tables, hard cases are said, names and
 texts stay text."""
 
-from __future__ import annotations
-
 import numpy as np
-import pandas as pd
 import pytest
 
 from engine.core import words
@@ -15,7 +12,7 @@ from engine.report.charts.panel import Choice
 from engine.report.report import model_card
 from engine.report.tracks import track_of, tracks
 from engine.report.verdict import verdict
-from engine.store.runs import Run, Store
+from engine.store.runs import Store
 from engine.surgery.record import read_mask
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels import curve, importance, lens, published, survival
@@ -25,7 +22,7 @@ from tests.tracks.text_classifiers.made_up_run import make_run
 from tests.tracks.text_classifiers.made_up_world import CONSTANT
 
 
-def at(method: str, level: float = 0.5, axis: str = "length") -> Choice:
+def at(method, level=0.5, axis="length"):
     return Choice(method, axis, level, None, "accuracy")
 
 
@@ -35,7 +32,7 @@ ALL_SCORES = ("conductance", "michel", "magnitude", "random")
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory) -> Store:
+def store(tmp_path_factory):
     folder = tmp_path_factory.mktemp("store")
     make_run(folder, "plain")
     make_run(
@@ -47,7 +44,7 @@ def store(tmp_path_factory) -> Store:
 
 
 @pytest.fixture(scope="module")
-def run(store) -> Run:
+def run(store):
     return store.open("plain")
 
 
@@ -92,7 +89,7 @@ def test_only_what_was_trained_from_pretrained_weights_wins(run):
     assert stars.count("star-open") == 2 and stars.count("star") == 3 + 2
 
 
-def levels_as(run: Run, folder, edit) -> Run:
+def levels_as(run, folder, edit):
     """The run with other levels of tickets, and what follows from them."""
     levels = edit(run.table("ticket_levels"))
     won = np.where(levels["method"].str.startswith("isp"), "winning", "matching")
@@ -103,7 +100,7 @@ def levels_as(run: Run, folder, edit) -> Run:
 
 
 def test_ties_are_named_by_their_kind_and_levels_that_fail_are_said(run, tmp_path):
-    def edit(table: pd.DataFrame) -> pd.DataFrame:
+    def edit(table):
         table["matching"] = ~((table["method"] == "isp:random") & (table["sparsity"] == 0.5))
         table["matching"] &= table["method"] != "once:random"
         wide = (table["method"] == "isp:random") & (table["sparsity"] == 0.75)
@@ -129,7 +126,7 @@ def test_ties_are_named_by_their_kind_and_levels_that_fail_are_said(run, tmp_pat
 
 
 def test_seeds_that_came_to_one_model_leave_it_open(run, tmp_path):
-    def edit(table: pd.DataFrame) -> pd.DataFrame:
+    def edit(table):
         same = table["method"] == "once:conductance"
         return table.assign(
             n_seeds=table["n_seeds"].where(~same, 1), matching=table["matching"] & ~same

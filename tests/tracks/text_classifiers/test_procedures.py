@@ -1,15 +1,12 @@
 """Procedures on made-up importances: which heads go in which round, what is scored and trained. All
 of them found."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from engine.tracks.text_classifiers.context import TextShard
 from engine.tracks.text_classifiers.procedures import (
     TextArm,
-    Walk,
     of_initial,
     of_remaining,
     of_remaining_strictly,
@@ -24,10 +21,10 @@ class Made:
     """Importances everybody agrees on at first; once heads 1 and 3 are gone, head 0 becomes the
     least important. None of those after the first `known`."""
 
-    def __init__(self, known: int = 99) -> None:
+    def __init__(self, known=99):
         self.left = known
 
-    def values(self, shard: TextShard) -> np.ndarray | None:
+    def values(self, shard):
         self.left -= 1
         if self.left < 0:
             return None
@@ -39,7 +36,7 @@ class Made:
         return values
 
 
-def walked(name: str, sparsities=(0.25, 0.5), step: float = 0.25, known: int = 99) -> Walk:
+def walked(name, sparsities=(0.25, 0.5), step=0.25, known=99):
     """A procedure on these importances, as far as they are known."""
     arm = TextArm(procedures()[name], "conductance", sparsities, step, 1)
     return arm.walk(0, TOTAL, Made(known).values)
@@ -114,7 +111,7 @@ def test_a_walk_stops_where_nothing_is_known_and_asks_for_it(name):
 
 
 def test_procedures_that_reach_the_same_mask_ask_for_the_same_measurement():
-    def asked(name: str) -> set[TextShard]:
+    def asked(name):
         return set(walked(name).needed)
 
     assert {shard for shard in asked("once") if shard.kind == "importance"} <= asked("one-shot-isp")
@@ -142,7 +139,7 @@ def test_strictly_a_round_takes_its_share_whatever_was_asked():
     assert of_remaining_strictly(100, [50], 0.2) == [20, 36, 48, 58]
     assert of_remaining_strictly(8, [7], 0.01) == [1, 2, 3, 4, 5, 6, 7]
 
-    def rounds(name: str, *sparsities: float) -> list[tuple[int, tuple[float, ...]]]:
+    def rounds(name, *sparsities):
         found = walked(name, sparsities, 0.6).iterations
         return [(len(one.cut), one.asked) for one in found]
 

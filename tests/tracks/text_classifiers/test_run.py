@@ -1,8 +1,6 @@
 """A whole audit of a tiny text classifier: complete, repeatable, resumable, checked again from its
 stored answers."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace
@@ -13,10 +11,9 @@ import pytest
 
 from engine.audit.verification import verify_run
 from engine.core.errors import Cancelled, RequestError
-from engine.core.types import HeadMask, Hooks
-from engine.store.runs import Run, Store, where
+from engine.core.types import Hooks
+from engine.store.runs import Store, where
 from engine.surgery import agreement as equivalence
-from engine.surgery.agreement import Agreement
 from engine.surgery.heads.mask import cut, masked
 from engine.tracks.text_classifiers.context import TextShard
 from engine.tracks.text_classifiers.measurements import tuned
@@ -80,13 +77,13 @@ def request_(world):
 
 
 @pytest.fixture(scope="module")
-def compared() -> list[tuple[HeadMask, Agreement]]:
+def compared():
     """Every mask that was compared with its cut while the run was made, and what came of it."""
     return []
 
 
 @pytest.fixture(scope="module")
-def run(request_, store, events, compared) -> Run:
+def run(request_, store, events, compared):
     def noted(classifier, mask, *rest):
         compared.append((mask, equivalence.agree_on_texts(classifier, mask, *rest)))
         return compared[-1][1]
@@ -97,7 +94,7 @@ def run(request_, store, events, compared) -> Run:
         return run_text_audit(request_, store, Hooks(report=events.append))
 
 
-def trials(run) -> pd.DataFrame:
+def trials(run):
     models = models_of(run)
     return models[models["method"] != "dense"]
 

@@ -1,8 +1,6 @@
 """A sentence of one's own: the answers are the audit's, the words' weights Captum's, and bad input
 is refused."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -13,7 +11,7 @@ from engine.cli import main
 from engine.core.errors import RequestError
 from engine.resident.asks import answer_here
 from engine.resident.warm import Warm
-from engine.store.runs import Run, Store
+from engine.store.runs import Store
 from engine.tracks.text_classifiers.captum_layers import STEPS_OF_WORDS, word_attributions
 from engine.tracks.text_classifiers.run import run_text_audit
 from engine.tracks.text_classifiers.sentence import MOST_CHARACTERS, ON_DENSE, words_of
@@ -30,7 +28,7 @@ ASKED = "sentence", {"text": TEXT}
 
 
 @pytest.fixture(scope="module")
-def run(store, tmp_path_factory) -> Run:
+def run(store, tmp_path_factory):
     world = text_world(tmp_path_factory.mktemp("world"))
     asked = text_request(
         world,
@@ -71,7 +69,7 @@ def test_a_file_changed_beside_the_weights_is_read_again(run, store):
     """Two words change places in the tokenizer, and the answer to one becomes that to the other."""
     warm = Warm()
 
-    def asked(text: str) -> list[float]:
+    def asked(text):
         given = {"run": run.id, "text": text, "variant": "isp:magnitude-50%"}
         return answer_here("sentence", given, store, warm=warm)["pruned"]["probabilities"]
 

@@ -1,11 +1,8 @@
 """Parts of a text classifier that do not go together: head, tokenizer and weights, and cut models
 edited afterwards."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file, save_file
@@ -23,16 +20,16 @@ from tests.tracks.text_classifiers.worlds import colour_csv
 
 
 @pytest.fixture
-def folder(tmp_path) -> Path:
+def folder(tmp_path):
     return shutil.copytree(folder_of("bert"), tmp_path / "model")
 
 
-def notes_on(folder: Path, tmp_path: Path) -> tuple[str, ...]:
+def notes_on(folder, tmp_path):
     data = colour_csv(tmp_path / "colours.csv")
     return evaluate_text(str(folder), str(data), TextAsk(), ("class",), "test", None, "cpu").notes
 
 
-def edited(folder: Path, **fields: object) -> None:
+def edited(folder, **fields):
     said = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(said | fields))
 
