@@ -9,17 +9,19 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
+from engine.audit.session import Local
 from engine.audit.verification import verify_run
 from engine.classifiers.images.context import ImageContext, ImageShard
 from engine.core.types import FilterMask, Hooks
 from engine.models.load_image_classifier import fresh_classifier
 from engine.report.contents import default_choice
-from engine.store.runs import where
+from engine.store.runs import Store, where
 from engine.tracks.image_classifiers.experiments.paper import after_pruning
 from engine.tracks.image_classifiers.measurements import image_measurements
 from engine.tracks.image_classifiers.panels.pw import affected
 from engine.tracks.image_classifiers.request import validate_images
-from engine.tracks.image_classifiers.run import DIFFERENCES, run_image_audit
+from engine.tracks.image_classifiers.run import AUDIT, DIFFERENCES, run_image_audit
+from tests import tiny_images
 from tests.audit.run_checks import value_of
 from tests.classifiers.whole_runs import (
     COLUMNS,
@@ -300,3 +302,42 @@ def test_loss_shares_are_recorded_where_images_are_looked_at(store):
         ),
         abs=1e-6,
     )
+
+
+# A Taylor descent that lost the result of one target comes out the same: its path depends on all
+# its targets.
+
+
+def test_a_descent_that_lost_one_target_ends_where_it_ended(tmp_path):
+    settings = {"taylor": {"count": 20, "every": 1}}
+    plan = validate_images(
+        image_request(methods=("taylor",), speedups=(2.0, 16.0), method_settings=settings)
+    )
+    context = AUDIT.opened(plan, Store(tmp_path), Hooks(), Local()).context
+    shards = [ImageShard("chosen", "taylor", "plain", speedup, 0) for speedup in (2.0, 16.0)]
+    context.fetch(shards)
+    before = context.fetch_arrays(shards[1])[0]
+    context.keeper.path(context.key(shards[1])).unlink()
+    after = context.fetch_arrays(shards[1])[0]
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+# Heads of a vision transformer: every method chooses some, and the audit holds.
+
+
+@pytest.mark.slow
+def test_learned_and_trained_methods_choose_heads(tmp_path):
+    classes = tuple(map(str, range(10)))
+    folder = tiny_images.saved_by_transformers("vit", tmp_path / "vit", classes)
+    methods = ("autobot", "taylor", "autobot+pw", "fpgm")
+    asked = image_request(model=str(folder), methods=methods, speedups=(1.2,), trials=1)
+    run = run_image_audit(asked, Store(tmp_path / "store"))
+    assert verify_run(run)["ok"] and run.meta["model"]["units"] == "heads"
+    variants, scores = run.table("variants"), run.table("scores")
+    assert set(variants.loc[variants["seed"] >= 0, "n_cut"]) == {
+        2
+    }  # 1.17 x: three would be beyond 1.2 x
+    assert (scores.groupby("method")["value"].nunique() > 3).all() and np.isfinite(
+        scores["value"]
+    ).all()
+    assert not any("filter" in said for said in run.meta["warnings"])

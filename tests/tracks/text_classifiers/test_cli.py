@@ -8,14 +8,6 @@ import pandas as pd
 from engine.cli import main
 
 
-def words(world, store, more=""):
-    asked = (
-        f"tickets --model {world}/model --task {world}/colours.csv --axis side --store {store}"
-        f" --seeds 1 --sparsity 0.5 --score-texts 6 --max-length 16 {more}"
-    )
-    return asked.split()
-
-
 def scores(world, folder, more):
     asked = (
         f"scores --model {world}/model --task {world}/colours.csv --store {folder}/store"

@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 
 from engine.core import words
-from engine.report import phrasing
+from engine.report import phrasing, story
 from engine.report.bundle import write_masks
 from engine.report.charts import lookup, metric_curve, pareto
 from engine.report.charts.panel import Choice
+from engine.report.contents import default_choice
 from engine.report.report import model_card
 from engine.report.tracks import track_of, tracks
 from engine.report.verdict import verdict
@@ -17,7 +18,8 @@ from engine.surgery.record import read_mask
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels import curve, importance, lens, published, survival
 from engine.tracks.text_classifiers.tables import tickets_of
-from tests.builders import changed
+from tests.builders import changed, parts_of
+from tests.made_up import choices, small
 from tests.tracks.text_classifiers.made_up_run import make_run
 from tests.tracks.text_classifiers.made_up_world import CONSTANT
 
@@ -365,3 +367,35 @@ def test_thesis_tables_stand_beside_this_audit_where_the_task_is_the_same(run, s
     here = found.table[found.table["here"].notna()]
     assert here[["table", "task", "thesis"]].values.tolist() == [["6.4", "MNLI", 0.776]]
     assert found.said.startswith("1 of 52 printed numbers can be compared; they are")
+
+
+# A model that guesses gets no verdict: no sentence, no colour, no advice.
+
+
+@pytest.mark.parametrize(
+    "why", ["could be guessing (AUC 0.48)", "predicts one class for every text"]
+)
+def test_no_verdict_on_cuts_of_a_model_that_has_not_learned_its_task(tmp_path, why):
+    learned = small("text_classifiers", tmp_path / "learned", "learned")
+    meta, tables = parts_of(learned)
+    if "AUC" in why:
+        rows = tables["results"]
+        is_auc = (rows["metric"] == "auc") & (rows["axis"] == "") & (rows["variant"] == "dense")
+        rows.loc[is_auc, ["value", "low", "high"]] = 0.48, 0.42, 0.54
+    else:
+        rows = tables["variants"]
+        rows.loc[rows["variant"] == "dense", "degenerate"] = rows["pooled"].eq("dense").sum() or 1
+    run = Store(tmp_path / "guesses").write("guesses", meta, tables)
+    kinds = []
+    for choice in choices(run):
+        said = verdict(run, choice)
+        assert why in said.sentence
+        assert said.meaning == said.advice.said == ""
+        kinds += [fact.kind for fact in said.numbers]
+        sure = story.step(run, choice, "how_sure").sentence
+        assert sure == said.sentence
+        if choice.level != 0:
+            assert sure == story.step(run, choice, "who_pays").sentence
+    assert set(kinds) == {"", "no verdict"}
+    before = verdict(learned, default_choice(learned))
+    assert "guessing" not in before.sentence and "no verdict" not in str(before.numbers)
