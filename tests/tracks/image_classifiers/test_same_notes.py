@@ -14,10 +14,8 @@ from engine.classifiers.images.request import inspected
 from engine.cli import main
 from engine.models.image_processor import FILE
 from engine.models.load_image_classifier import load_classifier
-from engine.report import bundle
 from engine.resident.asks import answer_here
 from engine.resident.warm import Warm
-from engine.surgery.filters.replay import load_cut_classifier
 from engine.tracks.image_classifiers.run import run_image_audit
 from engine.tracks.image_classifiers.summary import evaluate
 from tests.tiny_images import CLASSES, saved_by_transformers
@@ -153,25 +151,3 @@ def test_a_picture_of_ones_own_is_prepared_as_the_audits(run, store, model):
         .loc[("dense", image)]
     )
     np.testing.assert_allclose(kept["dense"]["probabilities"], stored, atol=1e-3)
-
-
-def test_a_cut_model_that_is_taken_away_keeps_its_processor(run, pictures, model, tmp_path):
-    bundle.export_run(run, tmp_path / "out", ["checkpoint"], variant="random-1.5x#0")
-    folder = next(path.parent for path in (tmp_path / "out").rglob("cut.safetensors"))
-    assert json.loads((folder / "agreement.json").read_text())["holds"]
-    again, whole = load_cut_classifier(folder, "cpu"), load_classifier(model, device="cpu")
-    assert (again.processor, again.mean, again.std, again.size) == (
-        whole.processor,
-        whole.mean,
-        whole.std,
-        whole.size,
-    )
-    found = evaluate(str(folder), None, str(pictures), None, ("site",), "test", None, "cpu")
-    own = (
-        run.table("results")
-        .query("variant == 'random-1.5x' and metric == 'auc' and axis == ''")["value"]
-        .item()
-    )
-    assert [row["value"] for row in found.rows if row["metric"] == "auc" and row["axis"] == ""] == [
-        pytest.approx(own)
-    ]

@@ -14,7 +14,7 @@ from engine.core.errors import Cancelled, RequestError
 from engine.core.types import Hooks
 from engine.store.runs import Store, where
 from engine.surgery import agreement as equivalence
-from engine.surgery.heads.mask import cut, masked
+from engine.surgery.heads.mask import masked
 from engine.tracks.text_classifiers.context import TextShard
 from engine.tracks.text_classifiers.measurements import tuned
 from engine.tracks.text_classifiers.measurements import tuned as cost
@@ -258,16 +258,6 @@ def test_the_model_as_it_was_brought(world, tmp_path):
     assert set(run.table("importance")["stage"]) == {"fine-tuned"} and not run.has("weights")
     assert run.table("ticket_levels")["full_std"].isna().all()
     assert any("one fixed model" in one for one in run.meta["warnings"]) and verify_run(run)["ok"]
-
-
-def test_masked_answers_are_those_of_the_masked_model(run, request_, store):
-    """once at 75 %: the fine-tuned model of the same seed, cut for real, gives the stored
-    answers."""
-    context = context_of(validate_text(request_), store, Hooks())
-    row = trials(run).loc["once:conductance-75%#1"]
-    small = cut(context.model_of(TextShard("tuned", trial=1)), context.mask(json.loads(row["cut"])))
-    stored = run.table("predictions").query("variant == 'once:conductance-75%#1'").filter(like="p_")
-    assert np.allclose(stored, answers_of(context, small), atol=1e-5)
 
 
 def test_random_alone_is_an_audit_too_and_has_no_heat_map(request_, store):

@@ -124,6 +124,7 @@ def test_a_cut_model_gives_what_the_masked_one_gives_for_the_heads_that_are_left
     gone = list(MASK.units)
     assert np.isnan(small.per_text[:, gone]).all() and not small.n_constant[gone].any()
     assert np.allclose(small.per_text[:, KEPT], silenced.per_text[:, KEPT], atol=2e-4, rtol=1e-4)
+    assert np.allclose(small.delta, silenced.delta, atol=2e-4, equal_nan=True)
     silenced.per_text[:, gone] = np.nan
     method = head_importance(name)
     here, there = (unit_values(method, found.per_text, LAYERS) for found in (small, silenced))
