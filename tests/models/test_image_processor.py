@@ -28,6 +28,7 @@ from engine.surgery.filters.replay import load_cut_classifier, same_weights, sav
 from engine.surgery.record import FilterRecord, groups_of
 from tests.builders import refused
 from tests.classifiers.worlds import some_mask, some_pixels
+from tests.models.folders import edit
 from tests.tiny_images import CLASSES, FAMILIES, saved_by_transformers
 
 SHAPES = ((50, 80), (300, 200), (32, 32), (33, 500))
@@ -94,6 +95,11 @@ FIELDS_SAID = [
 ]
 
 
+@pytest.fixture
+def resnet(tmp_path):
+    return saved_by_transformers("resnet", tmp_path / "resnet")
+
+
 def picture(width, height, kind="PNG"):
     pixels = np.random.default_rng(width).integers(0, 256, (height, width, 3), dtype=np.uint8)
     memory = io.BytesIO()
@@ -146,23 +152,27 @@ def test_every_field_that_transformers_saves_or_takes_has_its_fate(kind):
     assert json.loads(_class_of(kind)().to_json_string()).keys() <= FIELDS[FILE].keys()
 
 
-def refusal(folder, **said):
-    (folder / FILE).write_text(json.dumps(said))
+def refusal(folder):
     return " ".join(refused(load_classifier, folder, device="cpu"))
+
+
+def refused_with(folder, **said):
+    (folder / FILE).write_text(json.dumps(said))
+    return refusal(folder)
 
 
 @pytest.mark.parametrize(
     "name", [name for name, fate in FIELDS[FILE].items() if fate.kind == REFUSED]
 )
-def test_what_is_not_obeyed_is_refused(tmp_path, name):
-    folder = saved_by_transformers("resnet", tmp_path / "resnet")
-    assert f"sets {name} to" in refusal(folder, image_processor_type=VIT, size=32, **{name: True})
+def test_what_is_not_obeyed_is_refused(resnet, name):
+    assert f"sets {name} to" in refused_with(
+        resnet, image_processor_type=VIT, size=32, **{name: True}
+    )
 
 
-def test_wrong_values_are_refused_all_at_once(tmp_path):
-    folder = saved_by_transformers("resnet", tmp_path / "resnet")
-    said = refusal(
-        folder,
+def test_wrong_values_are_refused_all_at_once(resnet, tmp_path):
+    said = refused_with(
+        resnet,
         image_mean=["a", 1, 1],
         image_std=[0, 1, 1],
         rescale_factor="x",
@@ -171,41 +181,39 @@ def test_wrong_values_are_refused_all_at_once(tmp_path):
     )
     for name in ("image_mean", "image_std", "rescale_factor", "size", "crop_pct"):
         assert f"has {name} " in said
-    assert "has size" in refusal(folder, size={"height": -3, "width": 4})
-    assert "one square size" in refusal(
-        folder, image_processor_type=VIT, size={"height": 32, "width": 40}
+    assert "has size" in refused_with(resnet, size={"height": -3, "width": 4})
+    assert "one square size" in refused_with(
+        resnet, image_processor_type=VIT, size={"height": 32, "width": 40}
     )
-    assert "one square size" in refusal(folder, image_processor_type=VIT, do_resize=False)
-    assert "asks for Trainer" in refusal(folder, image_processor_type="Trainer")
+    assert "one square size" in refused_with(resnet, image_processor_type=VIT, do_resize=False)
+    assert "asks for Trainer" in refused_with(resnet, image_processor_type="Trainer")
     folder = saved_by_transformers("vit", tmp_path / "vit")
-    said = refusal(folder, image_processor_type=VIT, size=32)
+    said = refused_with(folder, image_processor_type=VIT, size=32)
     assert "makes pictures of 32 pixels a side, the model takes 16" in said
 
 
-def test_unknown_fields_and_another_size_are_said(tmp_path):
-    folder = saved_by_transformers("resnet", tmp_path / "resnet")
-    (folder / FILE).write_text(
+def test_unknown_fields_and_another_size_are_said(resnet):
+    (resnet / FILE).write_text(
         json.dumps({"image_processor_type": VIT, "size": 32, "sharpen": 2, "bend": None})
     )
-    found = inspect_classifier(folder)
+    found = inspect_classifier(resnet)
     assert found.notes == (
         (
             "Nobody here knows these fields of preprocessor_config.json, so they are not obeyed:"
             " bend, sharpen."
         ),
     )
-    other = inspect_classifier(folder, size=40)
+    other = inspect_classifier(resnet, size=40)
     assert other.processor is None and "makes images of 32 pixels, 40 are asked for" in " ".join(
         other.notes
     )
 
 
-def test_the_file_of_a_whole_processor_comes_first(tmp_path):
+def test_the_file_of_a_whole_processor_comes_first(resnet):
     """As transformers 5 saves it."""
-    folder = saved_by_transformers("resnet", tmp_path / "resnet")
     whole = {"processor_class": "X", "image_processor": {"image_processor_type": VIT, "size": 48}}
-    (folder / "processor_config.json").write_text(json.dumps(whole))
-    assert inspect_classifier(folder).size == 48
+    (resnet / "processor_config.json").write_text(json.dumps(whole))
+    assert inspect_classifier(resnet).size == 48
 
 
 def folder_of_pictures(home, kind="PNG"):
@@ -219,18 +227,15 @@ def folder_of_pictures(home, kind="PNG"):
     return home
 
 
-def test_images_are_read_as_the_processor_makes_them(tmp_path):
-    folder, home = (
-        saved_by_transformers("resnet", tmp_path / "resnet"),
-        folder_of_pictures(tmp_path / "pictures"),
-    )
-    classifier = load_classifier(folder, device="cpu")
+def test_images_are_read_as_the_processor_makes_them(resnet, tmp_path):
+    home = folder_of_pictures(tmp_path / "pictures")
+    classifier = load_classifier(resnet, device="cpu")
     ask = ImageAsk(size=classifier.size, prepare=classifier.processor)
     plain, own = load_images(str(home), ImageAsk(size=32)), load_images(str(home), ask)
     assert plain.digest != own.digest and list(plain.table["image_id"]) == list(
         own.table["image_id"]
     )
-    _, pixels = theirs(folder, json.loads((folder / FILE).read_text()))
+    _, pixels = theirs(resnet, json.loads((resnet / FILE).read_text()))
     for row, name in enumerate(own.table["image_id"]):
         np.testing.assert_array_equal(own.read([row])[0], pixels((home / name).read_bytes()))
     assert not np.array_equal(own.read([0]), plain.read([0]))
@@ -255,10 +260,6 @@ def test_arrays_that_it_cannot_read_are_refused():
 
 # Image classifiers as transformers saves them: read, cut, saved and loaded again, and what is
 # refused.
-
-
-def refused_as_a_model(folder):
-    return " ".join(refused(load_classifier, folder, device="cpu"))
 
 
 @pytest.mark.parametrize(
@@ -331,31 +332,16 @@ def test_a_vision_transformers_units_are_heads(tmp_path):
 def test_classes_of_one_name_are_told_apart(tmp_path, capfd):
     """As in ImageNet, whose two cranes every classifier of it on the hub has."""
     folder = saved_by_transformers("vit", tmp_path / "vit")
-    config = json.loads((folder / "config.json").read_text())
-    twice = {
-        "id2label": {"0": "crane", "1": "owl", "2": "crane"},
-        "label2id": {"owl": 1, "crane": 2},
-    }
-    (folder / "config.json").write_text(json.dumps(config | twice | {"image_size": [16, 16]}))
+    twice = {"0": "crane", "1": "owl", "2": "crane"}
+    edit(folder, id2label=twice, label2id={"owl": 1, "crane": 2}, image_size=[16, 16])
     found = load_classifier(folder, device="cpu")
     assert (found.classes, found.size) == (("crane", "owl", "crane (2)"), 16)
-    (folder / "config.json").write_text(json.dumps(config | {"num_attention_heads": -1}))
-    assert "-32 numbers wide" in refused_as_a_model(folder)
-    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 3}))
+    edit(folder, num_attention_heads=-1)
+    assert "-32 numbers wide" in refusal(folder)
+    edit(folder, num_attention_heads=4, num_hidden_layers=3)
     capfd.readouterr()
-    assert "lacks 16 tensors" in refused_as_a_model(folder)
+    assert "lacks 16 tensors" in refusal(folder)
     assert "MISSING" not in "".join(capfd.readouterr())
-
-
-@pytest.fixture
-def resnet(tmp_path):
-    return saved_by_transformers("resnet", tmp_path / "resnet")
-
-
-def edited_by(folder, **more):
-    config = json.loads((folder / "config.json").read_text()) | more
-    config = {name: value for name, value in config.items() if value != "gone"}
-    (folder / "config.json").write_text(json.dumps(config))
 
 
 @pytest.mark.parametrize(
@@ -365,15 +351,15 @@ def edited_by(folder, **more):
         ({"label2id": {"cat": 1, "dog": 0, "owl": 2}}, "label2id that contradicts its id2label"),
         ({"num_labels": 4}, "has num_labels 4, its id2label names 3 outputs"),
         (
-            {"id2label": "gone", "label2id": "gone", "num_labels": 1},
+            {"id2label": None, "label2id": None, "num_labels": 1},
             "has one output: an audit needs",
         ),
         (
-            {"id2label": {"0": "cat", "1": "dog"}, "label2id": "gone"},
+            {"id2label": {"0": "cat", "1": "dog"}, "label2id": None},
             "names 2 outputs, the last layer of its weights",
         ),
         (
-            {"id2label": "gone", "label2id": "gone", "num_labels": 5},
+            {"id2label": None, "label2id": None, "num_labels": 5},
             "names 5 outputs, the last layer of its weights",
         ),
         ({"pruned_heads": {"0": [1]}}, "sets pruned_heads to"),
@@ -385,13 +371,32 @@ def edited_by(folder, **more):
             {"architecture": "resnet18", "pretrained_cfg": {}},
             "give timm/resnet18 as the model and the folder's",
         ),
+        ({"auto_map": {"AutoConfig": "x.Y"}}, "code of its own (auto_map)"),
+        ({"model_type": "nobody"}, "family 'nobody'"),
+        ({"hidden_sizes": [8, 8]}, "tensors"),
+        ({"hidden_sizes": [10**6, 10**6]}, "of weights, there is room for"),
+        ({"depths": [50_000, 50_000]}, "100000 layers"),
+        ({"num_channels": 1}, "1 channels"),
+        *(
+            (more, "not an image classifier that transformers knows")
+            for more in (
+                {"architectures": ["ResNetBackbone"]},
+                {"architectures": {"a": 1}},
+                {"architectures": 5},
+                {"model_type": ["resnet"]},
+            )
+        ),
+        *(
+            ({"id2label": labels}, "does not name the outputs 0, 1, 2")
+            for labels in ({"a": "x", "b": "y", "c": "z"}, {"0": ["x"], "1": "y", "2": "z"}, [1, 2])
+        ),
     ],
 )
-def test_outputs_that_are_no_classes_or_contradict_each_other_are_refused(resnet, more, said):
-    edited_by(resnet, problem_type="single_label_classification")
+def test_a_config_of_which_no_classifier_can_be_made_is_refused(resnet, more, said):
+    edit(resnet, problem_type="single_label_classification")
     assert load_classifier(resnet, device="cpu").classes == ("cat", "dog", "owl")
-    edited_by(resnet, **more)
-    assert said in refused_as_a_model(resnet)
+    edit(resnet, **more)
+    assert said in refusal(resnet)
 
 
 def test_names_that_transformers_gave_are_no_names(resnet):
@@ -400,7 +405,7 @@ def test_names_that_transformers_gave_are_no_names(resnet):
         "id2label": {str(at): f"LABEL_{at}" for at in range(3)},
         "label2id": {f"LABEL_{at}": at for at in range(3)},
     }
-    edited_by(resnet, **plain)
+    edit(resnet, **plain)
     found = load_classifier(resnet, device="cpu")
     assert found.classes == ("0", "1", "2") and any(
         "nobody gave their names" in note for note in found.notes
@@ -410,11 +415,11 @@ def test_names_that_transformers_gave_are_no_names(resnet):
         "dog",
         "owl",
     )
-    edited_by(
+    edit(
         resnet, id2label={"0": "cat", "1": "dog", "2": "owl"}
     )  # as written by who names id2label only
     assert load_classifier(resnet, device="cpu").classes == ("cat", "dog", "owl")
-    edited_by(resnet, id2label="gone", label2id={"owl": 2, "cat": 0, "dog": 1})
+    edit(resnet, id2label=None, label2id={"owl": 2, "cat": 0, "dog": 1})
     assert load_classifier(resnet, device="cpu").classes == ("cat", "dog", "owl")
 
 
@@ -431,50 +436,23 @@ def test_files_of_weights_that_are_not_read_are_named(resnet):
     )
 
 
-def edited_raw(folder, text):
-    (folder / "config.json").write_text(text)
-    return refused_as_a_model(folder)
+def test_a_damaged_config_in_a_model_card_is_said(resnet, tmp_path):
+    folder = save_classifier(load_classifier(resnet, device="cpu"), tmp_path / "ours")
+    edit(folder, "model.json", config={"depths": [1]})
+    assert "cannot be built" in refusal(folder)
 
 
-def test_a_damaged_config_in_a_model_card_is_said(tmp_path):
-    load = saved_by_transformers("resnet", tmp_path / "resnet")
-    folder = save_classifier(load_classifier(load, device="cpu"), tmp_path / "ours")
-    card = json.loads((folder / "model.json").read_text())
-    (folder / "model.json").write_text(json.dumps(card | {"config": {"depths": [1]}}))
-    assert "cannot be built" in refused_as_a_model(folder)
-
-
-def test_what_is_refused(tmp_path):
-    folder = saved_by_transformers("resnet", tmp_path / "resnet")
-    config = json.loads((folder / "config.json").read_text())
-
-    def edited(**more):
-        (folder / "config.json").write_text(json.dumps(config | more))
-        return refused_as_a_model(folder)
-
-    assert "code of its own (auto_map)" in edited(auto_map={"AutoConfig": "x.Y"})
-    assert "not an image classifier that transformers knows" in edited(
-        architectures=["ResNetBackbone"]
-    )
-    assert "family 'nobody'" in edited(model_type="nobody")
-    assert "other shapes" in edited(hidden_sizes=[8, 8]) or "tensors" in edited(hidden_sizes=[8, 8])
-    for more in ({"architectures": {"a": 1}}, {"architectures": 5}, {"model_type": ["resnet"]}):
-        assert "not an image classifier that transformers knows" in edited(**more)
-    for labels in ({"a": "x", "b": "y", "c": "z"}, {"0": ["x"], "1": "y", "2": "z"}, [1, 2, 3]):
-        assert "does not name the outputs 0, 1, 2" in edited(id2label=labels)
-    assert "of weights, there is room for" in edited(hidden_sizes=[10**6, 10**6])
-    assert "100000 layers" in edited(depths=[50_000, 50_000])
-    assert "1 channels" in edited(num_channels=1)
-    assert "twice" in edited_raw(folder, '{"model_type": "resnet", "model_type": "vit"}')
-    (folder / "config.json").write_text(json.dumps(config))
-    (folder / "preprocessor_config.json").unlink()
-    plain = load_classifier(folder, device="cpu")
+def test_without_its_files_it_is_refused_or_said(resnet):
+    (resnet / FILE).unlink()
+    plain = load_classifier(resnet, device="cpu")
     assert plain.mean == (0.485, 0.456, 0.406) and plain.processor is None
     assert any("the usual mean (0.485, 0.456, 0.406) is assumed" in note for note in plain.notes)
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    assert "can run code when opened" in refused_as_a_model(folder)
+    (resnet / "model.safetensors").rename(resnet / "pytorch_model.bin")
+    assert "can run code when opened" in refusal(resnet)
+    (resnet / "config.json").write_text('{"model_type": "resnet", "model_type": "vit"}')
+    assert "twice" in refusal(resnet)
 
 
 def test_models_of_timm_ask_for_timm(monkeypatch):
     monkeypatch.setattr("engine.models.vision.hub_folders.find_spec", lambda name: None)
-    assert "package timm, which is not installed" in refused_as_a_model("timm/resnet18")
+    assert "package timm, which is not installed" in refusal("timm/resnet18")
