@@ -6,12 +6,11 @@ import pytest
 
 from engine.core.types import HeadMask
 from engine.surgery import apply
-from engine.surgery.filters.graph import cut_filters, filter_graph
 from engine.surgery.heads import replay
 from engine.surgery.record import FilterRecord, groups_of, record_of, write_mask
 from tests import tiny
 from tests.builders import call
-from tests.classifiers.worlds import SMALL, lively, some_mask
+from tests.classifiers.worlds import SMALL, some_cut
 
 MASK = HeadMask(3, 4, ((0, 1), (2, 3)))
 
@@ -77,10 +76,7 @@ def test_a_cut_that_loads_otherwise_than_it_was_saved_is_refused(
 
 @pytest.mark.parametrize("is_off", [False, True])
 def test_filters_that_are_cut_wrongly_are_refused(is_off, tmp_path, capsys, monkeypatch):
-    whole = lively(SMALL, 16)
-    graph = filter_graph(whole)
-    mask = graph.mask(some_mask(graph))
-    small, history = cut_filters(whole, mask)
+    whole, _, mask, small, history = some_cut()
     if is_off:
         layers = [one for one in small.model.parameters() if one.dim() == 4]
         one_off(layers[len(layers) // 2])

@@ -27,7 +27,7 @@ from engine.surgery.filters.graph import (
 from engine.surgery.filters.replay import load_cut_classifier, same_weights, save_cut_classifier
 from engine.surgery.record import FilterRecord, groups_of
 from tests.builders import refused
-from tests.classifiers.worlds import some_mask, some_pixels
+from tests.classifiers.worlds import some_cut, some_pixels
 from tests.models.folders import edit
 from tests.tiny_images import CLASSES, FAMILIES, saved_by_transformers
 
@@ -276,10 +276,8 @@ def test_masked_is_cut_is_replayed_is_saved(tmp_path, family):
         and whole.mean == (0.5, 0.4, 0.3)
         and whole.name == family
     )
-    graph = filter_graph(whole)
+    _, graph, mask, small, history = some_cut(whole)
     prove_filter_mask_works(whole, graph)
-    mask = graph.mask(some_mask(graph))
-    small, history = cut_filters(whole, mask)
     assert same_weights(replayed(whole, history, mask), small)
     pixels = some_pixels(4, whole.size)
     found = agree_filters(whole, graph, mask, small, pixels)

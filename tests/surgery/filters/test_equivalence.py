@@ -23,7 +23,7 @@ from tests.classifiers.worlds import (
     Tied,
     TwoConvs,
     lively,
-    some_mask,
+    some_cut,
     some_pixels,
     state,
     tiny,
@@ -64,10 +64,8 @@ def test_masked_is_cut_is_replayed_and_flops_are_what_torch_counts(name):
     bit-equal."""
     whole = lively(name, size_of(name))
     before = {label: value.clone() for label, value in whole.model.state_dict().items()}
-    graph = filter_graph(whole)
+    _, graph, mask, small, history = some_cut(whole)
     assert graph.flops() == counted(whole.model, whole.size)
-    mask = graph.mask(some_mask(graph))
-    small, history = cut_filters(whole, mask)
     assert same_weights(replayed(whole, history, mask), small)
     after = whole.model.state_dict()
     assert all(torch.equal(before[label], after[label]) for label in before)
@@ -152,10 +150,7 @@ def test_what_is_tied_is_cut_together_and_still_equals_the_mask():
 @pytest.mark.parametrize("has_room", [True, False])
 def test_agree_notices_one_weight_that_is_one_per_cent_off(has_room, monkeypatch):
     """A middling weight of a middle layer; without room for float64 a right cut is still taken."""
-    whole = lively(SMALL, 16)
-    graph = filter_graph(whole)
-    mask = graph.mask(some_mask(graph))
-    small, _ = cut_filters(whole, mask)
+    whole, graph, mask, small, _ = some_cut()
     if not has_room:
         monkeypatch.setattr("engine.surgery.agreement.on_device", lambda device: 0)
     found = agree_filters(whole, graph, mask, small, some_pixels(4, 16))
@@ -168,9 +163,7 @@ def test_agree_notices_one_weight_that_is_one_per_cent_off(has_room, monkeypatch
 
 
 def test_a_cut_model_shares_no_memory_and_takes_no_gradient():
-    whole = lively(SMALL, 16)
-    graph = filter_graph(whole)
-    small, history = cut_filters(whole, graph.mask(some_mask(graph)))
+    whole, _, _, small, history = some_cut()
     mine = {value.data_ptr() for value in whole.model.state_dict().values()}
     assert not any(
         value.data_ptr() in mine for value in small.model.state_dict().values() if value.numel()
@@ -185,9 +178,7 @@ def test_a_cut_model_shares_no_memory_and_takes_no_gradient():
 
 def test_a_cut_model_is_fed_in_plain_order_on_a_cpu():
     """torch 2.13 writes past its buffers when it trains odd channel counts with channels last."""
-    whole = lively(SMALL, 16)
-    graph = filter_graph(whole)
-    small, _ = cut_filters(whole, graph.mask(some_mask(graph)))
+    small = some_cut().small
     assert small.prepared(some_pixels(2, 16)).is_contiguous()
     assert all(one.is_contiguous() for one in small.model.parameters())
 
@@ -268,9 +259,7 @@ PLACED = pytest.mark.parametrize("name", [TwoConvs, Tied, SMALL, "resnet20", "mo
 
 @PLACED
 def test_every_number_of_the_cut_model_is_the_one_at_its_place(name):
-    whole = small_model(name)
-    mask = filter_graph(whole).mask(some_mask(filter_graph(whole)))
-    small, _ = cut_filters(whole, mask)
+    whole, _, mask, small, _ = some_cut(small_model(name))
     values, places = state(whole.model), places_of(whole, mask)
     for key, value in small.model.state_dict().items():
         if value.is_floating_point():
@@ -284,9 +273,7 @@ def test_every_number_of_the_cut_model_is_the_one_at_its_place(name):
 def test_what_is_put_back_is_cut_to_the_same_and_the_rest_stays(name):
     """Numbers that the small model learned come back to their places; cut filters are as they
     were."""
-    whole = small_model(name)
-    mask = filter_graph(whole).mask(some_mask(filter_graph(whole)))
-    small, _ = cut_filters(whole, mask)
+    whole, _, mask, small, _ = some_cut(small_model(name))
     before, places = state(whole.model), places_of(whole, mask)
     with torch.no_grad():
         for value in small.model.state_dict().values():

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save
 
 from engine.core.errors import RequestError
-from engine.surgery.filters.graph import arrays_of, cut_filters, filter_graph, with_weights
+from engine.surgery.filters.graph import arrays_of, with_weights
 from engine.surgery.filters.replay import (
     is_cut_folder,
     load_cut_classifier,
@@ -26,15 +26,13 @@ from engine.surgery.record import (
     write_mask,
 )
 from tests.builders import refused
-from tests.classifiers.worlds import SMALL, lively, some_mask, some_pixels
+from tests.classifiers.worlds import SMALL, lively, some_cut, some_pixels
 
 
 @pytest.fixture(scope="module")
 def cut():
     whole = replace(lively(SMALL, 16), target="digit", mean=(0.1, 0.2, 0.3), std=(0.4, 0.5, 0.6))
-    graph = filter_graph(whole)
-    mask = graph.mask(some_mask(graph))
-    small, history = cut_filters(whole, mask)
+    _, _, mask, small, history = some_cut(whole)
     retrained = {
         name: value + 0.125 if value.dtype.kind == "f" else value
         for name, value in arrays_of(small.model).items()
