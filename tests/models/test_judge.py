@@ -133,21 +133,9 @@ def test_two_labels_of_a_classifier_share_one_probability_and_texts_do_not_share
 
 @pytest.mark.parametrize("kind", ["gpt2", "mpnet"])
 def test_classifiers_of_every_family_judge_texts_of_no_token_and_of_too_many(tmp_path, kind):
-    sizes = {"vocab_size": 500, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
-    more = {
-        "intermediate_size": 8,
-        "max_position_embeddings": 24,
-        "pad_token_id": 1,
-        "num_labels": 2,
-        "initializer_range": 1.0,
-    }
-    config = AutoConfig.for_model(kind, **sizes, **more)
-    AutoModelForSequenceClassification.from_config(config).save_pretrained(tmp_path)
-    tokenizer = AutoTokenizer.from_pretrained(
-        ASSETS / {"gpt2": "demo-gpt2", "mpnet": "demo-bert"}[kind]
-    )
-    tokenizer.model_max_length = 10**30
-    tokenizer.save_pretrained(tmp_path)
+    model = {"gpt2": "demo-gpt2", "mpnet": "demo-bert"}[kind]
+    judge_with(tmp_path, 2, kind, model, {"max_position_embeddings": 24, "pad_token_id": 1})
+    edit(tmp_path, "tokenizer_config.json", model_max_length=10**30)
     verdicts = load_judge(str(tmp_path), label="LABEL_1").score(["", "a market " * 40, "a market"])
     assert np.isfinite(verdicts).all() and len(set(verdicts)) == 3
 
@@ -162,24 +150,18 @@ def test_a_classifier_without_its_trained_head_is_refused(tmp_path):
         load_judge(str(folder), label="insulting")
 
 
-def judge_with(folder, outputs=2, **fields):
-    """A tiny classifier with these fields of config.json; its plain logits of TEXTS."""
-    config = AutoConfig.for_model(
-        "bert",
-        vocab_size=500,
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=8,
-        num_labels=outputs,
-        initializer_range=1.0,
-    )
+def judge_with(folder, outputs=2, kind="bert", words="demo-bert", shape=(), **fields):
+    """A tiny classifier with an embedded model's words and these fields of config.json; its
+    tokenizer and itself."""
+    sizes = {"vocab_size": 500, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    made = {"intermediate_size": 8, "num_labels": outputs, "initializer_range": 1.0}
+    config = AutoConfig.for_model(kind, **sizes, **made, **dict(shape))
     model = AutoModelForSequenceClassification.from_config(config).eval()
     model.save_pretrained(folder)
-    tokenizer = AutoTokenizer.from_pretrained(ASSETS / "demo-bert")
+    tokenizer = AutoTokenizer.from_pretrained(ASSETS / words)
     tokenizer.save_pretrained(folder)
     edit(folder, **fields)
-    return model(**tokenizer(TEXTS, return_tensors="pt", padding=True)).logits.detach().double()
+    return tokenizer, model
 
 
 SIGMOID_OF_TORCH = "torch.nn.modules.activation.Sigmoid"
@@ -206,9 +188,10 @@ SIGMOID_OF_TORCH = "torch.nn.modules.activation.Sigmoid"
 def test_what_an_output_is_stands_in_the_config_and_in_the_run(
     tmp_path, outputs, fields, activation
 ):
-    logits, label = judge_with(tmp_path, outputs, **fields), f"LABEL_{outputs - 1}"
+    tokenizer, model = judge_with(tmp_path, outputs, **fields)
+    logits = model(**tokenizer(TEXTS, return_tensors="pt", padding=True)).logits.detach().double()
     right = logits.softmax(-1) if activation == "softmax" else logits.sigmoid()
-    judge = load_judge(str(tmp_path), label=label)
+    judge = load_judge(str(tmp_path), label=f"LABEL_{outputs - 1}")
     assert judge.score(TEXTS) == pytest.approx(right[:, -1].tolist(), abs=1e-5)
     assert f"output {outputs} of {outputs}, by {activation}." in judge.info.note
 
