@@ -117,14 +117,11 @@ def test_one_run_descends_through_several_targets():
 def test_a_stop_keeps_what_was_when_it_was_reached():
     """Weights and curve are copies: the descent goes on with the same model."""
     classifier = tiny()
-    graph = filter_graph(classifier)
-    stream = pruning(classifier, graph).run([0.8 * graph.flops(), 0.4 * graph.flops()])
+    whole = filter_graph(classifier).flops()
+    stream = pruning(classifier).run([0.8 * whole, 0.4 * whole])
     first = next(stream)
-    weights, importance, rows = (
-        first.weights["fc.weight"].clone(),
-        first.importance.copy(),
-        len(first.curve),
-    )
+    weights, rows = first.weights["fc.weight"].clone(), len(first.curve)
+    importance = first.importance.copy()
     next(stream)
     assert torch.equal(first.weights["fc.weight"], weights) and len(first.curve) == rows
     assert np.array_equal(first.importance, importance)
@@ -146,9 +143,8 @@ def test_the_least_important_filter_goes_first_and_never_the_last_of_its_group()
 
 def test_a_goal_that_cannot_be_reached_ends_with_the_least_there_is():
     """A speedup right at the largest reachable one may come out a rounding below it."""
-    classifier = tiny()
-    graph = filter_graph(classifier)
-    work = pruning(classifier, graph, every=1, check=stop_after(200))
+    graph = filter_graph(tiny())
+    work = pruning(tiny(), graph, every=1, check=stop_after(200))
     (stop,) = work.run([graph.least_flops * (1 - 1e-12)])
     assert np.bincount(graph.group_of[stop.met.keep]).tolist() == [1, 1]
 
