@@ -48,6 +48,7 @@ def test_a_loaded_model_is_ready():
     )
     assert lm.tokenizer.padding_side == "left" and lm.tokenizer.pad_token == "</s>"
     assert (lm.device.type, lm.dtype, lm.cut) == ("cpu", torch.float32, None)
+    assert lm.model.config._attn_implementation == "sdpa", "fast attention, where no maps are read"
 
 
 def test_a_window_that_begins_with_the_padding_token_is_no_cause_for_a_warning(monkeypatch, folder):

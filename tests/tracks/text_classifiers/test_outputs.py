@@ -5,12 +5,13 @@ where two of them are exchanged.
 
 import json
 import shutil
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 from safetensors.torch import load_file, save_file
 
-from engine.core.errors import RequestError
+from engine.core.errors import Fault, RequestError
 from engine.core.types import HeadMask, rng
 from engine.data.texts.load import TextAsk
 from engine.models.load_text_classifier import (
@@ -23,7 +24,7 @@ from engine.surgery.heads.replay import load_cut_classifier, save_cut_classifier
 from engine.surgery.record import record_of
 from engine.tracks.text_classifiers.request import validate_text
 from engine.tracks.text_classifiers.summary import evaluate_text
-from tests.builders import accuracy, evaluated
+from tests.builders import accuracy, evaluated, faults_of
 from tests.tiny import CLASSES, build, folder_of, save_encoder_tokenizer, tiny_text_classifier
 from tests.tracks.text_classifiers.worlds import colour_csv, text_request
 
@@ -126,28 +127,28 @@ def test_the_hub_numbers_rte_otherwise_than_its_files(answered, tmp_path, capsys
     assert code == 0 and accuracy(found) == 1.0
 
 
-def test_an_audit_asks_as_evaluate_does(answered, tmp_path):
+def test_an_audit_asks_as_evaluate_does(answered, tmp_path, capsys):
     model, data = (
-        text_model(tmp_path / "model"),
-        csv_of(answered, ("normal", "hate"), tmp_path / "texts.csv"),
+        text_model(tmp_path / "m"),
+        csv_of(answered, ("normal", "hate"), tmp_path / "a.csv"),
     )
-    request = {
-        "model": str(model),
-        "data": str(data),
-        "axes": ("class",),
-        "methods": ("once:michel",),
-        "step": 0.1,
-        "retune": None,
-        "tune": {},
-        "score_settings": {},
-        "sparsities": (0.5,),
-    }
-    with pytest.raises(RequestError, match="not known which output"):
-        validate_text(text_request(tmp_path, **request))
-    plan = validate_text(text_request(tmp_path, **request, classes=("normal", "hate")))
-    assert plan.texts.classes == ("normal", "hate")
-    other = validate_text(text_request(tmp_path, **request, classes=("hate", "normal")))
-    assert other.run_id != plan.run_id and other.texts.digest != plan.texts.digest
+    request = text_request(
+        tmp_path,
+        model=str(model),
+        data=str(data),
+        axes=("class",),
+        methods=("once:michel",),
+        retune=None,
+        sparsities=(0.5,),
+    )
+    told = [Fault.from_dict(one) for one in asked(capsys, model, data)[1]["faults"]]
+    assert told == list(faults_of(validate_text, request))
+    plans = [
+        validate_text(replace(request, classes=classes))
+        for classes in (("normal", "hate"), ("hate", "normal"))
+    ]
+    assert [plan.texts.classes for plan in plans] == [plan.request.classes for plan in plans]
+    assert plans[0].run_id != plans[1].run_id and plans[0].texts.digest != plans[1].texts.digest
 
 
 def test_classes_that_contradict_the_files_are_refused(answered, tmp_path, capsys):
