@@ -10,7 +10,6 @@ from engine.core.errors import Fault, RequestError
 from pages.shared import form, jobs, state
 from tests.pages.checks import ROOT, assert_calm, click, html_of, opened, use_store, words_of
 from tests.pages.forms import asked, drawn, key, refused
-from tests.pages.forms import asked as asked_of
 
 USUAL = (
     "integer",
@@ -23,6 +22,21 @@ USUAL = (
     "settings per method",
 )
 """Kinds of fields that the form starts as the command line does."""
+FIRST = next(iter(tracks()))
+FIELDS = [(name, field) for name in tracks() for field in fields_of(tracks()[name].part("request"))]
+OF_SHARES = [name for name, field in FIELDS if field.name == "sparsities"]
+"""Tracks that ask for shares of what is cut."""
+SHARES = OF_SHARES[0]
+FOLDED, INSIDE = next(
+    (name, field)
+    for name, field in FIELDS
+    if field.section not in ("", WHAT, HOW) and not field.shown and field.label
+)
+HIDDEN = [
+    (name, field)
+    for name, field in FIELDS
+    if field.section and field.shown and field.label and field.kind == "names" and field.commas
+]
 
 
 @pytest.mark.parametrize("track", tracks())
@@ -57,14 +71,7 @@ def test_the_choice_of_what_is_cut_lists_the_tracks(monkeypatch, tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    "track",
-    [
-        name
-        for name in tracks()
-        if any(field.name == "sparsities" for field in fields_of(tracks()[name].part("request")))
-    ],
-)
+@pytest.mark.parametrize("track", OF_SHARES)
 def test_shares_are_asked_in_percent_and_what_is_none_is_told(track, monkeypatch, tmp_path):
     at = drawn(track, monkeypatch, tmp_path)
     at.text_input(key=key(track, "sparsities")).set_value("0; 12.5 %, 150, many")
@@ -74,16 +81,6 @@ def test_shares_are_asked_in_percent_and_what_is_none_is_told(track, monkeypatch
     assert any(text.startswith("Sparsities: 150 % is not allowed. Give shares") for text in said)
     assert found["faults"][0].startswith(
         "Sparsities: 'many' is not a number. Write percentages such as "
-    )
-
-
-def percent_track():
-    """A track that asks for shares of what is cut."""
-    return next(
-        name
-        for name in tracks()
-        if "sparsity"
-        in {field.called for field in fields_of(tracks()[name].part("request")) if field.percent}
     )
 
 
@@ -112,7 +109,7 @@ def percent_track():
     ],
 )
 def test_faults_in_the_words_of_the_forms(fault, said):
-    assert str(jobs.in_the_forms_words(fault, percent_track())) == said
+    assert str(jobs.in_the_forms_words(fault, SHARES)) == said
 
 
 @pytest.mark.parametrize("track", list(tracks())[::2])
@@ -145,29 +142,6 @@ def test_what_stands_in_the_form_is_there_after_a_look_at_another_page(
 
 # What the check of a form finds wrong: beside the field, in its name, gone once it changes; what
 # was typed stays.
-
-
-FIRST = next(iter(tracks()))
-SHARES = next(
-    name
-    for name in tracks()
-    if any(field.name == "sparsities" for field in fields_of(tracks()[name].part("request")))
-)
-
-FOLDED, INSIDE = next(
-    (name, field)
-    for name in tracks()
-    for field in fields_of(tracks()[name].part("request"))
-    if field.section not in ("", WHAT, HOW) and not field.shown and field.label
-)
-
-
-HIDDEN = [
-    (name, field)
-    for name in tracks()
-    for field in fields_of(tracks()[name].part("request"))
-    if field.section and field.shown and field.label and field.kind == "names" and field.commas
-]
 
 
 @pytest.fixture
@@ -216,7 +190,7 @@ def test_a_fold_is_open_that_has_a_fault_inside(monkeypatch, tmp_path):
     assert not any(fold.proto.expanded for fold in at.expander)
     wrong = Fault(INSIDE.called, "is wrong.", "")
     at.session_state["kept_refused"] = (
-        {**asked_of(at)["request"], "track": FOLDED},
+        {**asked(at)["request"], "track": FOLDED},
         [(INSIDE.name, wrong)],
     )
     assert [fold.label for fold in at.run().expander if fold.proto.expanded] == [INSIDE.section]
@@ -229,14 +203,14 @@ def test_a_field_with_a_fault_is_shown_where_it_was_not_asked_for(
     """Own texts for an embedded classifier: the fault named a field that the form did not have."""
     at = drawn(track, monkeypatch, tmp_path)
     name = key(track, field.name)
-    before = asked_of(at)["request"]
+    before = asked(at)["request"]
     assert name not in {one.key for one in at.text_input}
     wrong = Fault(field.called, "is not known.", "Give it.")
     at.session_state["kept_refused"] = ({**before, "track": track}, [(field.name, wrong)])
     assert "is not known. Give it." in html_of(at.run())
     at.text_input(key=name).set_value("good, bad").run()
     assert "is not known. Give it." not in html_of(at)
-    assert asked_of(at)["request"][field.name] == ["good", "bad"]
+    assert asked(at)["request"][field.name] == ["good", "bad"]
 
 
 def errors_of(at):
@@ -250,32 +224,30 @@ def at_text(at):
 @pytest.mark.parametrize("track", tracks())
 def test_the_quick_preset_asks_for_less_and_full_for_what_is_usual(track, monkeypatch, tmp_path):
     at = drawn(track, monkeypatch, tmp_path)
-    full = asked_of(at)["request"]
+    full = asked(at)["request"]
     at.session_state[key(track, "preset")] = "Quick"
-    quick = asked_of(at.run())["request"]
+    quick = asked(at.run())["request"]
     declared = {
-        field.name: field.quick
-        for field in fields_of(tracks()[track].part("request"))
-        if field.quick is not None
+        field.name: list(field.quick) if isinstance(field.quick, tuple) else field.quick
+        for name, field in FIELDS
+        if name == track and field.quick is not None
     }
-    assert declared and {name: quick[name] for name in declared} == {
-        name: list(value) if isinstance(value, tuple) else value for name, value in declared.items()
-    }
+    assert declared and {name: quick[name] for name in declared} == declared
     assert {name for name in full if full[name] != quick[name]} == set(declared)
     request_from(quick)
     at.session_state[key(track, "preset")] = "Full"
-    assert asked_of(at.run())["request"] == full
+    assert asked(at.run())["request"] == full
 
 
 def test_the_sentence_counts_what_is_asked(monkeypatch, tmp_path):
-    request = asked_of(drawn(SHARES, monkeypatch, tmp_path))["request"]
+    request = asked(drawn(SHARES, monkeypatch, tmp_path))["request"]
     said = form.amount(SHARES, {**request, "sparsities": [0.1]})
     assert "1 sparsity" in said and said != form.amount(
         SHARES, {**request, "sparsities": [0.1, 0.2]}
     )
     assert (
         "This asks for"
-        f" {form.amount(FIRST, asked_of(drawn(FIRST, monkeypatch, tmp_path))['request'])} of"
+        f" {form.amount(FIRST, asked(drawn(FIRST, monkeypatch, tmp_path))['request'])} of"
         in (words_of(opened("new_audit", run=None)))
     )
 
