@@ -1,6 +1,7 @@
 """Judges: found, pinned, asked once per text."""
 
 import shutil
+from functools import partial
 
 import numpy as np
 import pytest
@@ -226,12 +227,13 @@ def test_a_judge_is_what_its_folder_says_whole(tmp_path):
     """What it holds and is not read is named as a model's is; what would be disobeyed is
     refused."""
     judge_with(tmp_path)
-    plain = inspect_judge(str(tmp_path), label="LABEL_1")
+    inspected = partial(inspect_judge, str(tmp_path), label="LABEL_1")
+    plain = inspected()
     edit_weights(
         tmp_path, lambda state: state | {"v_head.weight": state["classifier.weight"].clone()}
     )
     (tmp_path / "pytorch_model.bin").write_bytes(b"x")
-    note = inspect_judge(str(tmp_path), label="LABEL_1").note
+    note = inspected().note
     assert (
         note.startswith(plain.note)
         and "v_head.weight is not used: was this a model of rewards?" in note
@@ -239,12 +241,12 @@ def test_a_judge_is_what_its_folder_says_whole(tmp_path):
     assert "pytorch_model.bin is not read" in note
     (tmp_path / "adapter_config.json").write_text('{"peft_type": "LORA"}')
     edit(tmp_path, pruned_heads={"0": [1]}, num_hidden_layers=2)
-    said = "\n".join(refused(inspect_judge, str(tmp_path), label="LABEL_1"))
+    said = "\n".join(refused(inspected))
     assert "holds an adapter" in said and "sets pruned_heads" in said
     (tmp_path / "adapter_config.json").unlink()
     edit(tmp_path, pruned_heads=None)
     with pytest.raises(RequestError, match="lacks 16 tensors that its config.json asks for"):
-        inspect_judge(str(tmp_path), label="LABEL_1")
+        inspected()
 
 
 def test_a_vocabulary_of_its_own_makes_another_judge(tmp_path):

@@ -17,10 +17,15 @@ TITLE = "<b>mine</b> [a link](javascript:alert(1))"
 
 
 @pytest.fixture
-def two(tmp_path, monkeypatch):
-    for run_id in ("one-run", "two-run"):
-        small("language_models", tmp_path, run_id)
+def store(tmp_path, monkeypatch):
     return Store(use_store(tmp_path, monkeypatch))
+
+
+@pytest.fixture
+def two(store):
+    for run_id in ("one-run", "two-run"):
+        small("language_models", store.root, run_id)
+    return store
 
 
 def test_an_audit_is_called_something_else(two):
@@ -110,8 +115,7 @@ def written(store, name, status, phase="", **more):
     return folder
 
 
-def test_a_job_in_line_says_how_many_are_before_it(tmp_path, monkeypatch):
-    store = Store(use_store(tmp_path, monkeypatch))
+def test_a_job_in_line_says_how_many_are_before_it(store):
     for name in "ab":
         written(store, name, "queued")
     with taken(jobs.line_lock(store)):
@@ -124,8 +128,7 @@ def test_a_job_in_line_says_how_many_are_before_it(tmp_path, monkeypatch):
     assert jobs.job_state(store, "job-a").status == "queued"
 
 
-def test_what_a_running_job_says_of_its_time_replaces_what_was_predicted(tmp_path, monkeypatch):
-    store = Store(use_store(tmp_path, monkeypatch))
+def test_what_a_running_job_says_of_its_time_replaces_what_was_predicted(store):
     predicted = (
         f"{PREDICTED} about 29 minutes to score heads. A head's 95 % interval about 0.02 wide."
     )
@@ -141,9 +144,9 @@ def test_what_a_running_job_says_of_its_time_replaces_what_was_predicted(tmp_pat
     assert "29 minutes" not in said and "No engine runs" in said
 
 
-def test_redraws_of_a_page_that_was_left_are_none_of_the_new_one(tmp_path, monkeypatch):
+def test_redraws_of_a_page_that_was_left_are_none_of_the_new_one(store):
     """The browser asks for them until it has heard of the new page, and would be led back."""
-    folder = written(Store(use_store(tmp_path, monkeypatch)), "a", "running")
+    folder = written(store, "a", "running")
     with taken(folder / "lock"):
         at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
         found = []
