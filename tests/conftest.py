@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 import torch
 
+from engine.audit.tracks import tracks
 from engine.resident.asks import answer_here
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
+from tests import made_up
 from tests.builders import SHARED
 from tests.ray_cluster import ray_cluster
 
@@ -152,6 +154,21 @@ def store(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def hostile_store(tmp_path_factory):
+    """A run of every track with everything that somebody names or writes made hostile."""
+    folder = tmp_path_factory.mktemp("hostile")
+    for name in tracks():
+        made_up.hostile(name, folder, f"{name}-run")
+    return Store(folder)
+
+
+@pytest.fixture(scope="module")
+def one_of_each(tmp_path_factory):
+    """A store with a run of every track."""
+    return made_up.one_of_each(tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture(scope="module")
 def warm():
     return Warm()
 
@@ -161,6 +178,21 @@ def ask(request, run, store, warm):
     """The answer to a file's question ASKED, (its name, what is usually given), about its run."""
     name, usual = request.module.ASKED
     return lambda **given: answer_here(name, {"run": run.id, **usual, **given}, store, warm=warm)
+
+
+@pytest.fixture
+def visit(run, store, monkeypatch):
+    """Opens a page, which is calm, on a file's run."""
+    from tests.pages.checks import assert_calm, opened, use_store
+
+    use_store(store.root, monkeypatch)
+
+    def opened_calm(page, **parameters):
+        at = opened(page, run.id, **parameters)
+        assert_calm(at)
+        return at
+
+    return opened_calm
 
 
 @pytest.fixture

@@ -129,14 +129,18 @@ def test_a_choice_of_another_audit_does_not_stay_in_the_address(page, address, s
         shutil.rmtree(other.path)
 
 
+def open_result(page):
+    page.get_by_role("button", name="Open result").click()
+    page.wait_for_url(lambda url: urlsplit(url).path == "/" and SECOND in url)
+    settled(page, "who pays")
+
+
 def test_the_result_of_a_finished_job_opens(page, address, store):
     with job(store, "done", run_id="null-run"):
         page.goto(f"{address}/jobs{RUN}")
         settled(page, "Jobs")
         assert page.locator("b", has_text="made-up").count() == 0
-        page.get_by_role("button", name="Open result").click()
-        page.wait_for_url(lambda url: urlsplit(url).path == "/" and SECOND in url)
-        settled(page, "who pays")
+        open_result(page)
         page.get_by_role("slider").first.wait_for()
 
 
@@ -155,9 +159,7 @@ def test_a_running_job_is_seen_on_every_page_and_its_result_opens(page, address,
                 folder.name, "A job", "done", started="a", updated=jobs._now(), run_id="null-run"
             )
             jobs._write(folder, state)
-        page.get_by_role("button", name="Open result").click()
-        page.wait_for_url(lambda url: urlsplit(url).path == "/" and SECOND in url)
-        settled(page, "who pays")
+        open_result(page)
         assert page.locator(".pa-live").count() == 0
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -17,6 +18,7 @@ from engine.models.load_image_classifier import Classifier, save_classifier
 from engine.models.vision import architecture_for
 from engine.models.vision.base import Architecture
 from engine.surgery.filters.graph import FilterGraph, FilterGroup, cut_filters, filter_graph
+from engine.surgery.heads import replay
 from engine.training.fit import Batches
 from engine.training.losses import Targets
 
@@ -232,6 +234,29 @@ def copied(state: Any) -> Any:
     torch.save(state, memory)
     memory.seek(0)
     return torch.load(memory, weights_only=True)
+
+
+def one_off(weight: Tensor) -> None:
+    """A middling weight, 1 % off: no more than what other hardware may move."""
+    flat = weight.data.view(-1)
+    flat[flat.abs().argsort()[len(flat) // 2]] *= 1.01
+
+
+def spoil_loading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cut model loads otherwise than it was saved."""
+    real = replay._fill
+
+    def spoiled(model: nn.Module, path: Path) -> None:
+        real(model, path)
+        one_off(
+            next(
+                value
+                for label, value in model.named_parameters()
+                if ".1." in label and value.dim() > 1
+            )
+        )
+
+    monkeypatch.setattr(replay, "_fill", spoiled)
 
 
 def stop_after(checks: int) -> Callable[[], None]:

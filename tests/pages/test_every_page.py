@@ -7,7 +7,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine.report.tracks import tracks
-from tests import made_up
 from tests.pages.checks import (
     PAGES,
     ROOT,
@@ -23,15 +22,10 @@ CODE = {"from_pretrained", "load_classifier", "load_cut_classifier"}
 """Identifiers that readers are told to write."""
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return made_up.one_of_each(tmp_path_factory.mktemp("store"))
-
-
 @pytest.fixture
-def app(store, monkeypatch):
+def app(one_of_each, monkeypatch):
     """Opens the app on the audit of a track."""
-    use_store(store.root, monkeypatch)
+    use_store(one_of_each.root, monkeypatch)
 
     def opened(track):
         at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)

@@ -25,14 +25,6 @@ MARKED = "<b>x"
 MARKDOWN = ("title", "header", "subheader", "markdown", "caption")
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("hostile")
-    for name in tracks():
-        made_up.hostile(name, folder, f"{name}-run")
-    return folder
-
-
 def texts_of(message):
     """Every text in an element, keys and ids of ours too."""
     for field, value in message.ListFields():
@@ -79,9 +71,9 @@ CASES = [(name, page) for name, track in tracks().items() for page in own_pages(
 
 
 @pytest.mark.parametrize(("name", "page"), CASES)
-def test_no_page_gives_out_what_steers_or_hides(store, monkeypatch, name, page):
+def test_no_page_gives_out_what_steers_or_hides(hostile_store, monkeypatch, name, page):
     """A field for a prompt holds it exactly, since that is what will be asked."""
-    use_store(store, monkeypatch)
+    use_store(hostile_store.root, monkeypatch)
     at = opened(page, run=f"{name}-run")
     assert_calm(at)
     found = [

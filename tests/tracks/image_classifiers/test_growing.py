@@ -93,10 +93,8 @@ def test_a_level_between_those_that_were_trained_is_refused(run, store):
         check(growth(run, units=(), level=2.0, method="random"), store)
 
 
-def test_filters_are_switched_on_the_page(run, store, monkeypatch):
-    use_store(store.root, monkeypatch)
-    at = opened("bench", run.id, off=f"{widths_of(run)[0][0]}.0-1")
-    assert_calm(at)
+def test_filters_are_switched_on_the_page(run, visit):
+    at = visit("bench", off=f"{widths_of(run)[0][0]}.0-1")
     assert "No prediction here" in html_of(at)
     assert len(at.slider) == len(widths_of(run))
     at.slider[0].set_value(1)  # two quick moves come in one run: both count

@@ -21,7 +21,7 @@ from engine.report.charts.where_it_looks import ABOUT, overlays
 from engine.report.palette import theme
 from engine.tracks.image_classifiers.run import run_image_audit
 from engine.training.losses import log_odds
-from tests.pages.checks import assert_calm, charts_of, click, html_of, opened, use_store, words_of
+from tests.pages.checks import assert_calm, charts_of, click, html_of, words_of
 from tests.tracks.image_classifiers.worlds import image_request
 
 VARIANT = "random-2x"
@@ -173,10 +173,8 @@ def test_the_command(run, store, capsys, tmp_path):
     assert "is larger than 5 MB" in capsys.readouterr().err
 
 
-def test_the_page(run, store, monkeypatch):
-    use_store(store.root, monkeypatch)
-    at = opened("picture", run.id)
-    assert_calm(at)
+def test_the_page(run, visit):
+    at = visit("picture")
     assert "Press Run" in words_of(at) and "anecdote" in at.info[0].value
     click(at, "Run")
     assert_calm(at)
@@ -189,10 +187,8 @@ def test_the_page(run, store, monkeypatch):
     assert ABOUT["grad-cam"] in words_of(at) and "over 16 places" in words_of(at)
 
 
-def test_the_gallery_shows_where_both_look_when_asked(run, store, monkeypatch):
-    use_store(store.root, monkeypatch)
-    at = opened("examples", run.id)
-    assert_calm(at)
+def test_the_gallery_shows_where_both_look_when_asked(run, visit):
+    at = visit("examples")
     assert 'class="pa-maps"' not in html_of(at)
     at.segmented_control(key="looks").set_value("grad-cam").run()
     assert_calm(at)

@@ -18,6 +18,7 @@ from engine.resident.asks import answer_here
 from engine.resident.warm import Warm
 from engine.tracks.image_classifiers.run import run_image_audit
 from engine.tracks.image_classifiers.summary import evaluate
+from tests.audit.run_checks import value_of
 from tests.tiny_images import CLASSES, saved_by_transformers
 from tests.tracks.image_classifiers.worlds import image_request
 
@@ -78,6 +79,10 @@ def run(store, pictures, model):
     )
 
 
+def on_test(model, pictures, axis="site"):
+    return evaluate(str(model), None, str(pictures), None, (axis,), "test", None, "cpu")
+
+
 SAID = (
     "1 image is missing or empty and was left out: 9.png.",
     "More than 8 bits per colour were brought to 8 in 3 of 118 images.",
@@ -88,38 +93,26 @@ SAID = (
 
 
 def test_evaluate_says_what_the_audit_says(run, pictures, model, capsys):
-    found = evaluate(str(model), None, str(pictures), None, ("site",), "test", None, "cpu")
+    found = on_test(model, pictures)
     for said in SAID:
         assert any(note.startswith(said) for note in found.notes), said
     assert set(found.notes) <= set(run.meta["warnings"])
-    own = (
-        run.table("results")
-        .query("variant == 'dense' and metric == 'auc' and axis == ''")["value"]
-        .item()
-    )
-    assert [row["value"] for row in found.rows if row["metric"] == "auc" and row["axis"] == ""] == [
-        pytest.approx(own)
-    ]
+    (mine,) = [row for row in found.rows if row["metric"] == "auc" and row["axis"] == ""]
+    assert mine["value"] == pytest.approx(value_of(run.table("results"), "dense", "auc"))
     assert main(["evaluate", "--model", str(model), "--data", str(pictures), "--axis", "site"]) == 0
     printed = capsys.readouterr().out
     assert all(f"! {said}" in printed for said in SAID)
 
 
 def test_an_axis_in_other_capitals_is_the_same_evaluation(pictures, model):
-    found = [
-        evaluate(str(model), None, str(pictures), None, (axis,), "test", None, "cpu")
-        for axis in ("site", "SITE")
-    ]
+    found = [on_test(model, pictures, axis) for axis in ("site", "SITE")]
     assert json.dumps(found[0].rows) == json.dumps(found[1].rows)
 
 
 def test_an_assumed_normalisation_is_said_by_all(pictures, model, tmp_path):
     bare = saved_by_transformers("resnet", tmp_path / "bare")
     (bare / FILE).unlink()
-    assert (
-        ASSUMED
-        in evaluate(str(bare), None, str(pictures), None, ("site",), "test", None, "cpu").notes
-    )
+    assert ASSUMED in on_test(bare, pictures).notes
     assert ASSUMED in inspected({"model": str(bare)})
     assert ASSUMED not in inspected({"model": str(model)})
     assert not any("assumed" in said for said in inspected({"model": "demo-resnet"}))

@@ -80,12 +80,8 @@ def test_a_whole_layer_and_everything_can_be_silenced(run, store):
     assert found.table("variants")["realised"].max() == 1.0 and verify_run(found)["ok"]
 
 
-def test_heads_are_switched_on_the_page_predicted_and_measured_in_two_steps(
-    run, store, monkeypatch
-):
-    use_store(store.root, monkeypatch)
-    at = opened("bench", run.id, off="0.1,1.1")
-    assert_calm(at)
+def test_heads_are_switched_on_the_page_predicted_and_measured_in_two_steps(visit):
+    at = visit("bench", off="0.1,1.1")
     assert at.multiselect(key="off").value == [1, 5]
     assert "Predicted, not measured" in html_of(at) and "nothing is trained again" in words_of(at)
     at = measured_by(at, "Measure on training texts")

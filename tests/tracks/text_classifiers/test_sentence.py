@@ -17,7 +17,7 @@ from engine.tracks.text_classifiers.run import run_text_audit
 from engine.tracks.text_classifiers.sentence import MOST_CHARACTERS, ON_DENSE, words_of
 from engine.training.losses import log_odds
 from tests.builders import changed, exchanged
-from tests.pages.checks import assert_calm, click, html_of, opened, use_store
+from tests.pages.checks import assert_calm, click, html_of
 from tests.pages.checks import words_of as read
 from tests.tiny import tiny_text_classifier
 from tests.tracks.text_classifiers.worlds import text_request, text_world
@@ -164,10 +164,8 @@ def test_the_command(run, store, capsys):
     assert "--prompt: is not for audits of text classifiers" in capsys.readouterr().err
 
 
-def test_the_page(run, store, monkeypatch):
-    use_store(store.root, monkeypatch)
-    at = opened("sentence", run.id)
-    assert_calm(at)
+def test_the_page(run, visit):
+    at = visit("sentence")
     assert "Press Run" in read(at) and "anecdote" in at.info[0].value
     click(at, "Take one")
     assert at.text_area(key="sentence").value in set(run.table("texts")["text"])
