@@ -2,13 +2,13 @@
 rest still works."""
 
 import argparse
-import importlib
 
 import pytest
 
 from engine.audit import tracks as declared
 from engine.audit.fields import fields_of, option_fields
 from engine.cli import audit, main, parser
+from tests.audit.run_checks import small_audit
 
 SHARED = {"ask", "evaluate", "scores"}
 EACH = pytest.mark.parametrize("track", declared.tracks())
@@ -94,7 +94,7 @@ def test_words_that_no_track_claims_are_the_first_ones(without):
 def test_a_cluster_where_nothing_listens_is_told_with_everything_else_that_is_wrong(
     track, tmp_path, capsys
 ):
-    words = importlib.import_module(f"tests.tracks.{track}.worlds").small_audit(tmp_path)
+    words = small_audit(track, tmp_path)
     store = tmp_path / "store"
     words = ["abacus" if word == "cpu" else word for word in words]
     assert main([*words, "--ray", "127.0.0.1:1", "--store", str(store)]) == 2

@@ -17,13 +17,13 @@ from tests.tiny import (
     CLASSES,
     ENCODERS,
     READ_WHOLE,
+    TEXTS,
     build,
     folder_of,
     text,
     tiny_text_classifier,
 )
 
-TEXTS = [text(3, 1, 4, 1, 5), text(9), text(2, 6, 5)]
 FIRST = [0.0117429, 0.0021751, -0.0078669]
 """First numbers of a new head of tiny BERT with seed 5."""
 

@@ -21,6 +21,11 @@ from engine.resident.wire import ASKED, place_of
 from tests.resident.conftest import Running
 
 
+def answers(store):
+    """Whether the engine is there for the next one."""
+    return ask("echo", {}, store)["given"] == {}
+
+
 def test_answer_events_and_rows_reach_the_asker(engine, store):
     heard, rows = [], []
     found = ask(
@@ -50,7 +55,7 @@ def test_errors_are_those_of_the_answer_and_end_no_engine(engine, store, how, ki
     with pytest.raises(kind, match=said.replace(".", r"\.")) as error:
         ask("wrong", {"how": how}, store)
     assert type(error.value) is kind
-    assert ask("echo", {}, store)["given"] == {}
+    assert answers(store)
 
 
 def test_an_unknown_question_names_the_known_ones(engine, store):
@@ -113,7 +118,7 @@ def test_cancelling_stops_the_answer(engine, store):
     pressed.set()
     thread.join()
     assert isinstance(found[0], Cancelled) and engine.asks["long"].stopped.wait(2.0)
-    assert ask("echo", {}, store)["given"] == {}
+    assert answers(store)
 
 
 def test_an_asker_that_vanishes_stops_the_answer(engine, store):
@@ -161,14 +166,14 @@ def test_what_is_no_question_is_told_and_ends_no_engine(engine, store, bytes_):
     heard = wire.receive()
     assert heard["kind"] == "faults" and heard["faults"][0]["what"]
     wire.close()
-    assert ask("echo", {}, store)["given"] == {}
+    assert answers(store)
 
 
 def test_half_a_message_and_silence_hold_nobody_up(engine, store):
     wires = [engine.place.dialled() for _ in range(5)]
     for wire in wires:
         wire.connection.sendall(b"\x00\x00\x01\x00{")
-    assert ask("echo", {}, store)["given"] == {}
+    assert answers(store)
     for wire in wires:
         wire.close()
 
@@ -183,7 +188,7 @@ def test_many_connections_hold_no_engine_up_for_ever(engine, store):
     silent = [engine.place.dialled() for _ in range(70)]
     for one in silent:
         one.close()
-    assert ask("echo", {}, store)["given"] == {}
+    assert answers(store)
 
 
 def test_status_says_what_is_loaded_and_stop_ends_it(engine, store):
@@ -216,7 +221,7 @@ def test_an_engine_of_other_code_is_replaced_once_its_answer_is_done(engine, sto
 
     monkeypatch.setattr(client, "_started", started)
     assert not status(store)["current"]
-    assert ask("echo", {}, store)["given"] == {}
+    assert answers(store)
     later[0].server.stop()
     assert later[0].ended() and len(later) == 1
 
@@ -247,7 +252,7 @@ def test_a_store_that_cannot_be_written_is_answered_all_the_same(engines, tmp_pa
     store = Store(tmp_path / "file" / "store")
     one = Running(store)
     assert one.place.log.parent == engines / "pruneaudit"
-    assert ask("echo", {}, store)["given"] == {}
+    assert answers(store)
     one.server.stop()
     assert one.ended()
 

@@ -42,18 +42,15 @@ def test_every_image_comes_once_and_with_its_own_pixels():
 
 
 def test_the_order_depends_on_seed_and_epoch_only():
-    first = order_of(batches(50, 8, seed=3).epoch(2))
-    assert order_of(batches(50, 8, seed=3).epoch(2)) == first
-    assert order_of(batches(50, 13, seed=3).epoch(2)) == first  # nor on the size of the batches
-    assert order_of(batches(50, 8, seed=3, mirror=True).epoch(2)) == first
-    assert (
-        order_of(batches(50, 8, seed=3).epoch(1))
-        != first
-        != order_of(batches(50, 8, seed=4).epoch(2))
-    )
+    def order(seed=3, epoch=2, size=8, mirror=False):
+        return order_of(batches(50, size, seed, mirror).epoch(epoch))
+
+    first = order()
+    assert order() == first == order(size=13) == order(mirror=True)
+    assert order(epoch=1) != first != order(seed=4)
     torch.manual_seed(9)
     np.random.seed(9)
-    assert order_of(batches(50, 8, seed=3).epoch(2)) == first
+    assert order() == first
 
 
 def test_a_last_single_image_is_left_out():

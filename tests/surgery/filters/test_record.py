@@ -93,6 +93,10 @@ def test_what_is_no_mask_of_filters(tmp_path, plain):
         read_filter_mask(path)
 
 
+def conv1(width, cut):
+    return [{"group": "conv1", "width": width, "cut": cut}]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -101,13 +105,13 @@ def test_what_is_no_mask_of_filters(tmp_path, plain):
         ({"history": [["conv1", True]]}, "mask history"),
         ({"history": [["conv1", True, ["0"]]]}, "mask history"),
         ({"history": ["conv1"]}, "mask history"),
-        ({"groups": [{"group": "conv1", "width": 0, "cut": []}]}, "no name and width"),
-        ({"groups": [{"group": "conv1", "width": 4, "cut": [4]}]}, "outside 0 to 3"),
-        ({"groups": [{"group": "conv1", "width": 4, "cut": [-1]}]}, "outside 0 to 3"),
-        ({"groups": [{"group": "conv1", "width": 4, "cut": [1, 1]}]}, "twice"),
-        ({"groups": [{"group": "conv1", "width": 2, "cut": [0, 1]}]}, "cuts every filter"),
-        ({"groups": [{"group": "conv1", "width": 2, "cut": [0.0]}]}, "whole numbers"),
-        ({"groups": [{"group": "conv1", "width": 2, "cut": []}] * 2}, "named twice"),
+        ({"groups": conv1(0, [])}, "no name and width"),
+        ({"groups": conv1(4, [4])}, "outside 0 to 3"),
+        ({"groups": conv1(4, [-1])}, "outside 0 to 3"),
+        ({"groups": conv1(4, [1, 1])}, "twice"),
+        ({"groups": conv1(2, [0, 1])}, "cuts every filter"),
+        ({"groups": conv1(2, [0.0])}, "whole numbers"),
+        ({"groups": conv1(2, []) * 2}, "named twice"),
         ({"groups": ["conv1"]}, "no name and width"),
     ],
 )

@@ -13,11 +13,10 @@ from engine.models.load_text_classifier import load_text_classifier
 from engine.surgery.heads.mask import cut, masked
 from engine.surgery.heads.replay import load_cut, load_cut_classifier, save_cut_classifier
 from engine.surgery.record import record_of
-from tests.tiny import CLASSES, ENCODERS, text, tiny_model
+from tests.tiny import CLASSES, ENCODERS, TEXTS, tiny_model
 
 FAMILIES = ("bert", "distilbert", "roberta")
 MASK = HeadMask(3, 4, ((0, 1), *((1, head) for head in range(4)), (2, 0), (2, 3)))
-TEXTS = [text(3, 1, 4, 1, 5), text(9), text(2, 6, 5, 3, 5, 8)]
 LABELS = torch.tensor([0, 1, 2])
 
 

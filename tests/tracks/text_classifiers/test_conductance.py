@@ -12,9 +12,8 @@ from engine.core.errors import PruneAuditError, RequestError
 from engine.tracks.text_classifiers import captum_layers
 from engine.tracks.text_classifiers.captum_layers import prove_conductance
 from engine.tracks.text_classifiers.conductance import baseline_embeddings, conductance
-from tests.tiny import ENCODERS, text, tiny_text_classifier
+from tests.tiny import ENCODERS, TEXTS, text, tiny_text_classifier
 
-TEXTS = [text(3, 1, 4, 1, 5), text(9), text(2, 6, 5, 3, 5, 8)]
 EACH_FAMILY = pytest.mark.parametrize("name", ENCODERS)
 
 
