@@ -94,6 +94,12 @@ def run(request_, store, events, compared):
         return run_text_audit(request_, store, Hooks(report=events.append))
 
 
+@pytest.fixture
+def context(request_, run, store):
+    """Of the audit, with what it measured."""
+    return context_of(validate_text(request_), store, Hooks())
+
+
 def trials(run):
     models = models_of(run)
     return models[models["method"] != "dense"]
@@ -154,8 +160,7 @@ def test_each_round_cuts_the_heads_with_the_lowest_importance(run):
         assert newly and mine[newly].max() <= mine[stay].min()
 
 
-def test_scored_texts_are_balanced_training_texts(request_, tmp_path):
-    context = context_of(validate_text(request_), Store(tmp_path), Hooks())
+def test_scored_texts_are_balanced_training_texts(context):
     one, other = scored_texts(context, 0), scored_texts(context, 1)
     assert one["label"].value_counts().tolist() == [3, 3, 3] and set(one["split"]) == {"train"}
     assert set(one["text_id"]) != set(other["text_id"])
@@ -174,8 +179,8 @@ def test_differences_between_scores_are_differences_of_pooled_values(run):
         assert row.value == pytest.approx(one - other, abs=1e-9)
 
 
-def test_importance_of_both_stages_and_of_groups(run, request_, tmp_path):
-    table, context = run.table("importance"), context_of(validate_text(request_), Store(tmp_path))
+def test_importance_of_both_stages_and_of_groups(run, context):
+    table = run.table("importance")
     read = {one for trial in range(3) for one in scored_texts(context, trial)["text_id"]}
     assert set(table["stage"]) == {"pre-trained", "fine-tuned"}
     assert set(table["seed"]) == {-1, 0, 1, 2}
@@ -301,11 +306,10 @@ def test_costs_say_whether_masked_and_cut_agree_because_it_was_tried(run, compar
     }
 
 
-def test_random_masks_are_worth_what_a_masked_forward_pass_says(run, request_):
+def test_random_masks_are_worth_what_a_masked_forward_pass_says(run, context):
     """One mask of each seed, the slow obvious way, and where every arm that trains nothing stands
     among them."""
     masks, ranks = run.table("random_masks"), run.table("random_ranks")
-    context = context_of(validate_text(request_))
     labels = context.table("test")["label"].to_numpy()
     rows = masks[(masks["axis"] == "") & (masks["mask"] == 7)]
     assert len(rows) == 2 * 3 and set(masks["sparsity"]) == {0.25, 0.75}
@@ -326,8 +330,8 @@ def test_random_masks_are_worth_what_a_masked_forward_pass_says(run, request_):
         )
 
 
-def test_the_cost_of_a_head_is_the_loss_without_it(run, request_):
-    truth, context = run.table("head_truth"), context_of(validate_text(request_))
+def test_the_cost_of_a_head_is_the_loss_without_it(run, context):
+    truth = run.table("head_truth")
     labels = context.table("test")["label"].to_numpy()
     classifier = context.model_of(context.dense_shard(1))
     dense = answers_of(context, classifier)

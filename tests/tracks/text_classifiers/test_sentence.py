@@ -1,8 +1,6 @@
 """A sentence of one's own: the answers are the audit's, the words' weights Captum's, and bad input
 is refused."""
 
-import json
-
 import numpy as np
 import pytest
 from captum.attr import LayerIntegratedGradients
@@ -16,7 +14,7 @@ from engine.tracks.text_classifiers.captum_layers import STEPS_OF_WORDS, word_at
 from engine.tracks.text_classifiers.run import run_text_audit
 from engine.tracks.text_classifiers.sentence import MOST_CHARACTERS, ON_DENSE, words_of
 from engine.training.losses import log_odds
-from tests.builders import changed, exchanged
+from tests.builders import call, changed, exchanged
 from tests.pages.checks import assert_calm, click, html_of
 from tests.pages.checks import words_of as read
 from tests.tiny import tiny_text_classifier
@@ -158,8 +156,7 @@ def test_the_command(run, store, capsys):
     assert main(words) == 0
     out = capsys.readouterr().out
     assert "dense  says" in out and "control character" in out and "\x1b" not in out
-    assert main([*words, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["words"][:2] == ["w1", "w10"]
+    assert call(capsys, *words, "--json")[1]["words"][:2] == ["w1", "w10"]
     assert main([*words, "--prompt", "x"]) == 2
     assert "--prompt: is not for audits of text classifiers" in capsys.readouterr().err
 
