@@ -176,11 +176,6 @@ def test_texts_are_those_of_drawing_from_the_start(name):
 
 
 @pytest.fixture
-def lm():
-    return tiny_model("gpt2")
-
-
-@pytest.fixture
 def dense(lm):
     """The texts of the whole model."""
     return draw_on(lm, begun(lm), DECODING)[0]
