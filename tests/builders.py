@@ -160,8 +160,7 @@ class Tags(HTMLParser):
 
 def evaluated(capsys, *words: str) -> tuple[int, dict]:
     """Exit code and answer of `engine evaluate`."""
-    code = main(["evaluate", *words, "--device", "cpu", "--json"])
-    return code, json.loads(capsys.readouterr().out)
+    return call(capsys, "evaluate", *words, "--device", "cpu", "--json")
 
 
 def accuracy(found: dict) -> float:

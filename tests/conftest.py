@@ -1,7 +1,5 @@
 """What the tests of whole runs share: a store, events, a copy of each file's `run`."""
 
-from __future__ import annotations
-
 import gc
 import os
 import random
@@ -12,9 +10,11 @@ import numpy as np
 import pytest
 import torch
 
+from engine.audit.tracks import tracks
 from engine.resident.asks import answer_here
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
+from tests import made_up
 from tests.builders import SHARED
 from tests.ray_cluster import ray_cluster
 
@@ -50,14 +50,14 @@ def pytest_xdist_make_scheduler(config, log):
     from xdist.scheduler import LoadFileScheduling
 
     class Together(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
+        def _split_scope(self, nodeid):
             return "browser" if nodeid.startswith(BROWSER) else super()._split_scope(nodeid)
 
     return Together(config, log)
 
 
 def pytest_collection_modifyitems(items):
-    def place(item) -> int:
+    def place(item):
         path = item.path.as_posix()
         return next((at for at, one in enumerate(LONGEST) if one in path), len(LONGEST))
 
@@ -72,7 +72,7 @@ def pytest_collection_finish():
     gc.set_threshold(50_000, 20, 20)
 
 
-def _same_draws() -> None:
+def _same_draws():
     """Chance starts at one place: a model a test makes up does not depend on which tests its
     process ran before."""
     random.seed(0)
@@ -144,17 +144,32 @@ def _listed_once(make):
 
 
 @pytest.fixture(scope="module")
-def events() -> list:
+def events():
     return []
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory) -> Store:
+def store(tmp_path_factory):
     return Store(tmp_path_factory.mktemp("store"))
 
 
 @pytest.fixture(scope="module")
-def warm() -> Warm:
+def hostile_store(tmp_path_factory):
+    """A run of every track with everything that somebody names or writes made hostile."""
+    folder = tmp_path_factory.mktemp("hostile")
+    for name in tracks():
+        made_up.hostile(name, folder, f"{name}-run")
+    return Store(folder)
+
+
+@pytest.fixture(scope="module")
+def one_of_each(tmp_path_factory):
+    """A store with a run of every track."""
+    return made_up.one_of_each(tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture(scope="module")
+def warm():
     return Warm()
 
 
@@ -166,7 +181,22 @@ def ask(request, run, store, warm):
 
 
 @pytest.fixture
-def copy(run, tmp_path) -> Run:
+def visit(run, store, monkeypatch):
+    """Opens a page, which is calm, on a file's run."""
+    from tests.pages.checks import assert_calm, opened, use_store
+
+    use_store(store.root, monkeypatch)
+
+    def opened_calm(page, **parameters):
+        at = opened(page, run.id, **parameters)
+        assert_calm(at)
+        return at
+
+    return opened_calm
+
+
+@pytest.fixture
+def copy(run, tmp_path):
     """The run in a folder of its own, to be damaged."""
     shutil.copytree(run.path, tmp_path / "runs" / run.id)
     return Run(tmp_path / "runs" / run.id)

@@ -1,8 +1,6 @@
 """The house holds: imports run one way, no circle, the kernel names no track, and what few use is
 where they are."""
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess
@@ -46,13 +44,13 @@ FROM_OUTSIDE = {"engine.audit.embedded", "engine.audit.worker"}
 lie outside."""
 
 
-def folder(name: str) -> str:
+def folder(name):
     """ "engine.data.texts.load" -> "data"; "" outside the engine."""
     parts = name.split(".")
     return parts[1] if len(parts) > 1 and parts[0] == "engine" else ""
 
 
-def track_of(name: str) -> str:
+def track_of(name):
     """The track of a module's name; "" for what is in no track's folder."""
     parts = name.split(".")
     return parts[2] if parts[:2] == ["engine", "tracks"] and len(parts) > 2 else ""
@@ -141,7 +139,7 @@ def test_a_track_names_no_other_one():
 
 
 @cache
-def literals(name: str) -> tuple[str, ...]:
+def literals(name):
     """Strings in the code of a module."""
     nodes = ast.walk(ast.parse(modules()[name].read_text(encoding="utf-8")))
     return tuple(
@@ -167,10 +165,10 @@ def test_what_tracks_share_has_a_second_user():
     }
 
 
-def ways_up(name: str) -> set[str]:
+def ways_up(name):
     """Who uses a module, directly or through others of the kernel: tracks by name, "cli",
     "pages"."""
-    found: set[str] = set()
+    found = set()
     for user in reached(
         name, lambda one: [*used_by(one), *_found_by(one)] if one == name or one in KERNEL else []
     ):
@@ -183,7 +181,7 @@ def ways_up(name: str) -> set[str]:
     return found
 
 
-def _found_by(name: str) -> list[str]:
+def _found_by(name):
     """The package of a module, where the package finds its modules instead of importing them by
     name."""
     package = name.rpartition(".")[0]
@@ -194,7 +192,7 @@ def test_no_two_files_import_each_other_not_even_by_way_of_others():
     assert not circles()
 
 
-def circles() -> list[list[str]]:
+def circles():
     """Modules that reach themselves, one list per circle."""
     reach = {name: reached(name, imports_of) - {name} for name in modules()}
     within = {

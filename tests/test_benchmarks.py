@@ -1,7 +1,5 @@
 """Benchmarks run and report every row; small, slow copies of the real ones."""
 
-from __future__ import annotations
-
 import json
 import math
 import subprocess
@@ -45,7 +43,7 @@ def test_every_row_of_a_small_run_is_printed(words, count, barred):
     assert all(math.isfinite(row["value"]) for row in rows.values())
 
 
-def rows_of(module: str, *words: str) -> dict[str, dict]:
+def rows_of(module, *words):
     """What a benchmark prints as JSON, by name; the test is skipped where its track was taken
     out."""
     pytest.importorskip(module)

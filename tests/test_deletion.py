@@ -1,14 +1,11 @@
 """A track can be deleted: its folder, its tests, its pages, its benchmarks, its embedded audits,
 and nothing else."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -25,7 +22,7 @@ EACH = [pytest.param(track, marks=() if track == QUICK else pytest.mark.slow) fo
 
 
 @pytest.fixture(scope="module", params=tracks(), ids=str)
-def without(request, tmp_path_factory) -> tuple[str, Path]:
+def without(request, tmp_path_factory):
     """The name of a track, and a copy of the project in which it never was."""
     folder = tmp_path_factory.mktemp("copy") / "project"
     unlike = shutil.ignore_patterns(
@@ -39,7 +36,7 @@ def without(request, tmp_path_factory) -> tuple[str, Path]:
     return request.param, folder
 
 
-def delete(track: str, folder: Path) -> None:
+def delete(track, folder):
     """Take a track out of a copy of the project."""
     drawn = [f"{page}.py" for page in own_pages(track)]
     drawn += [f"tabs/{tab}.py" for tab in own_tabs(track)]
@@ -55,7 +52,7 @@ def delete(track: str, folder: Path) -> None:
             shutil.rmtree(run)
 
 
-def own_pages(track: str) -> set[str]:
+def own_pages(track):
     """Pages that no other track names."""
     others = {
         page for name, screen in screens().items() if name != track for page in screen.screens.pages
@@ -63,7 +60,7 @@ def own_pages(track: str) -> set[str]:
     return set(screens()[track].screens.pages) - others
 
 
-def own_tabs(track: str) -> set[str]:
+def own_tabs(track):
     """Files of tabs that no other track names."""
     named = {
         name: {tab.partition(".")[0] for tabs in screen.screens.tabs.values() for tab in tabs}
@@ -72,7 +69,7 @@ def own_tabs(track: str) -> set[str]:
     return named[track] - {tab for name, tabs in named.items() if name != track for tab in tabs}
 
 
-def module_of(path: Path, folder: Path) -> str:
+def module_of(path, folder):
     return ".".join(path.relative_to(folder).with_suffix("").parts).removesuffix(".__init__")
 
 

@@ -1,8 +1,6 @@
 """What is installed: every pinned package with the hashes of its files, and its licence written
 down."""
 
-from __future__ import annotations
-
 import pytest
 
 from assets.build.licences import TARGET

@@ -1,11 +1,7 @@
 """The tests themselves: each can fail, none looks at a clock, none needs another track's tests to
 be read."""
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -25,11 +21,11 @@ CLOCKS = {
 RAISES = {"raises", "warns", "fail"}
 
 
-def tree_of(path: Path) -> ast.Module:
+def tree_of(path):
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def called(node: ast.AST) -> Iterator[str]:
+def called(node):
     """Last names of what is called: `np.testing.assert_allclose(...)` gives assert_allclose."""
     for call in ast.walk(node):
         if isinstance(call, ast.Call):
@@ -40,13 +36,13 @@ def called(node: ast.AST) -> Iterator[str]:
             )
 
 
-def decorators(node: ast.FunctionDef) -> set[str]:
+def decorators(node):
     return {
         name for one in node.decorator_list for name in [*called(one), getattr(one, "attr", "")]
     }
 
 
-def asserts(node: ast.AST, helpers: set[str]) -> bool:
+def asserts(node, helpers):
     """Whether code can fail: it asserts, expects an error, or calls a helper that does."""
     if any(isinstance(inner, ast.Assert | ast.Raise) for inner in ast.walk(node)):
         return True

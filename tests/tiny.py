@@ -302,3 +302,7 @@ def tiny_text_classifier(
 def text(*numbers: int) -> str:
     """text(3, 1) = "w3 w1"."""
     return " ".join(f"w{number}" for number in numbers)
+
+
+TEXTS = [text(3, 1, 4, 1, 5), text(9), text(2, 6, 5, 3, 5, 8)]
+"""Of several lengths."""

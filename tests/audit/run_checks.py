@@ -33,7 +33,11 @@ def value_of(
     return (rows if group is None else rows[rows["group"] == group])["value"].item()
 
 
+def small_audit(track: str, folder: Path) -> list[str]:
+    """Words of the smallest audit of a track; what it reads is written into `folder`."""
+    return importlib.import_module(f"tests.tracks.{track}.worlds").small_audit(folder)
+
+
 def smallest_request(track: str, folder: Path) -> Any:
-    """The request of the smallest audit of a track; what it reads is written into `folder`."""
-    worlds = importlib.import_module(f"tests.tracks.{track}.worlds")
-    return request_of_words(parser().parse_args(worlds.small_audit(folder)))
+    """The request of the same."""
+    return request_of_words(parser().parse_args(small_audit(track, folder)))

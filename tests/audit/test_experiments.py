@@ -1,8 +1,6 @@
 """Figures and tables of the papers as experiments: each named once, asked and read alike, drawn as
 one file."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

@@ -11,20 +11,21 @@ from engine.core.errors import RequestError, refusal
 from engine.core.types import Event, Hooks
 
 
+def counted(words, fewest, every, *enough, usual=None):
+    """A field of so many, at the least and in all."""
+    scale = Scale(lambda _: fewest, lambda request: every, words, *enough)
+    return asked(usual, kind="integer", optional=True, scale=scale)
+
+
+def repeated(words, fewest, usual):
+    scale = Scale(lambda _: fewest, lambda one: getattr(one, words), words, is_repeat=True)
+    return asked(usual, scale=scale)
+
+
 @dataclass(frozen=True)
 class Asked:
-    prompts: int | None = asked(
-        None,
-        kind="integer",
-        optional=True,
-        scale=Scale(lambda _: 24, lambda request: 1000, "prompts"),
-    )
-    tokens: int | None = asked(
-        4000,
-        kind="integer",
-        optional=True,
-        scale=Scale(lambda _: 1000, lambda request: 9000, "tokens"),
-    )
+    prompts: int | None = counted("prompts", 24, 1000)
+    tokens: int | None = counted("tokens", 1000, 9000, usual=4000)
 
 
 @pytest.fixture
@@ -83,18 +84,9 @@ def test_the_fewest_stay_and_a_time_too_short_for_them_is_refused(takes):
 
 @dataclass(frozen=True)
 class Repeated(Asked):
-    prompts: int | None = asked(
-        None,
-        kind="integer",
-        optional=True,
-        scale=Scale(lambda _: 24, lambda request: 1000, "prompts", 120),
-    )
-    seeds: int = asked(
-        3, scale=Scale(lambda _: 1, lambda request: request.seeds, "seeds", is_repeat=True)
-    )
-    cuts: int = asked(
-        20, scale=Scale(lambda _: 0, lambda request: request.cuts, "cuts", is_repeat=True)
-    )
+    prompts: int | None = counted("prompts", 24, 1000, 120)
+    seeds: int = repeated("seeds", 1, 3)
+    cuts: int = repeated("cuts", 0, 20)
 
 
 @pytest.mark.parametrize(
@@ -126,12 +118,7 @@ def test_a_long_text_takes_no_prompts_away(takes):
 
     @dataclass(frozen=True)
     class Long(Repeated):
-        tokens: int | None = asked(
-            None,
-            kind="integer",
-            optional=True,
-            scale=Scale(lambda _: 1000, lambda request: 300_000, "tokens", 2000),
-        )
+        tokens: int | None = counted("tokens", 1000, 300_000, 2000)
 
     takes(lambda one: drawn(one) + (one.tokens or 300_000) / 100)
     found = fitting.fit(Long(), 200, None).request

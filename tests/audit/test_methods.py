@@ -1,7 +1,5 @@
 """Methods of every track, found by being in their folder: each says what it is and takes."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re

@@ -1,8 +1,6 @@
 """How far work is: the share that is done never falls, whatever turns up, and seconds left follow
 what was measured."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,10 +1,6 @@
 """Whoever measures under a mask proves first, on the very model that is loaded, that masks act:
 counted by way."""
 
-from __future__ import annotations
-
-import importlib
-
 import pytest
 
 from engine.audit.tracks import tracks
@@ -13,6 +9,7 @@ from engine.core.errors import MaskError
 from engine.store.runs import Store
 from engine.surgery.filters import graph
 from engine.surgery.heads import mask
+from tests.audit.run_checks import small_audit
 from tests.places import demo_of
 
 MEASURED = {"language_models": ["--sparsity", "0.13"]}
@@ -37,7 +34,7 @@ def asked(monkeypatch):
 
 @pytest.mark.parametrize("track", list(tracks()))
 def test_an_audit_proves_its_masks(track, tmp_path, asked):
-    words = importlib.import_module(f"tests.tracks.{track}.worlds").small_audit(tmp_path)
+    words = small_audit(track, tmp_path)
     assert main([*words, "--store", str(tmp_path / "store")]) == 1
     assert len(asked) == 1
     assert Store(tmp_path / "store").list() == []

@@ -1,8 +1,6 @@
 """A real Ray cluster of two nodes on this machine: every track gives the same tables as in this
 process."""
 
-from __future__ import annotations
-
 import importlib
 
 import numpy as np

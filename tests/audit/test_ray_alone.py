@@ -1,8 +1,6 @@
 """What is known of a cluster without one: its address, where what does not speak as Ray does is
 told within seconds, and the parts that are handed to its workers."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import types

@@ -1,9 +1,6 @@
 """Whole audits of every kind on a real Ray cluster of this machine whose workers and nodes die: the
 same tables."""
 
-from __future__ import annotations
-
-import importlib
 import json
 
 import pytest
@@ -16,6 +13,7 @@ from engine.audit.tracks import tracks
 from engine.cli import main
 from engine.store.runs import Store
 from tests.audit.dying import DOOMED, on_dying_workers
+from tests.audit.run_checks import small_audit
 from tests.ray_cluster import one_more, ray_cluster
 
 ray = pytest.importorskip("ray", reason="needs ray: pip install -r requirements-ray.txt")
@@ -34,7 +32,7 @@ def head():
 def test_workers_and_a_node_that_die_in_the_middle_of_any_kind_of_part_cost_that_part(
     track, head, tmp_path, monkeypatch, capsys
 ):
-    words = importlib.import_module(f"tests.tracks.{track}.worlds").small_audit(tmp_path)
+    words = small_audit(track, tmp_path)
     expected = audited(words, tmp_path / "here", capsys)
     executor = on_dying_workers(tmp_path / "died")
     monkeypatch.setattr("engine.audit.ray_executor.OnRay", executor)
@@ -60,7 +58,7 @@ def test_workers_of_other_code_or_torch_are_refused_by_name(
 ):
     mine = ray_workers.made_of()
     monkeypatch.setattr(ray_workers, "made_of", lambda: {**mine, "torch": "1.0", CODE: "0" * 16})
-    words = importlib.import_module(f"tests.tracks.{track}.worlds").small_audit(tmp_path)
+    words = small_audit(track, tmp_path)
     assert main([*words, "--ray", head.address, "--store", str(tmp_path / "store")]) == 1
     said = (
         f"torch is {mine['torch']} there and 1.0 here; the engine's code is {mine[CODE]} there and"
@@ -76,7 +74,7 @@ def test_where_the_last_node_dies_that_is_said_and_the_next_call_goes_on(
 ):
     monkeypatch.setattr("engine.audit.ray_executor.PATIENCE", 3.0)
     track = next(iter(tracks()))
-    words = importlib.import_module(f"tests.tracks.{track}.worlds").small_audit(tmp_path)
+    words = small_audit(track, tmp_path)
     expected = audited(words, tmp_path / "here", capsys)
     ray.shutdown()  # a process has one cluster at a time
     with ray_cluster(nodes=2, head_cores=0) as cluster:

@@ -1,8 +1,6 @@
 """Requests of every track: JSON and words and back, equal ones are one run and one job, and
 whatever counts makes another run. All that is wrong is named at once, each with what would do."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """What trains computes with a stated number of threads, whatever the machine has; all else with all
 there are."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pandas as pd

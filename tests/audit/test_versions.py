@@ -1,8 +1,6 @@
 """A change of code that changes numbers is never answered by an old run; embedded runs whose model
 is here lie under their present ids."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import json

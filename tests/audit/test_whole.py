@@ -2,8 +2,6 @@
 damage is noticed. A set of units chosen by hand joins one: tried before test, verified, read again,
 a job like any other."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

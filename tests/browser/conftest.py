@@ -1,7 +1,5 @@
 """A started app on made-up runs, and a Chromium; skipped where either is missing."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks import app_server

@@ -1,7 +1,5 @@
 """Screens for everybody: axe-core finds nothing serious, and the keyboard sees where it is."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks import axe, screens

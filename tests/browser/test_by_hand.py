@@ -3,8 +3,6 @@
 On the embedded demo, with a resident engine of its own. Takes a minute or two.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

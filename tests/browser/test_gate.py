@@ -1,8 +1,6 @@
 """Attacks on the running app by pages of other origins, in a real browser: nothing is reached,
 nothing is sent out."""
 
-from __future__ import annotations
-
 import http.server
 import threading
 from urllib.parse import urlsplit

@@ -1,8 +1,6 @@
 """Texts labelled by keyboard in a real browser, with a reload on the way; after forty the corrected
 figure, there and on the summary."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pytest

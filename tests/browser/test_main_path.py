@@ -1,8 +1,6 @@
 """What a person does: open, choose, move the slider, uncover an example, take the mask. In a real
 browser."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -118,7 +116,7 @@ def test_main_path(page, address, tmp_path):
     assert mask["method"] == "bias_only"
 
 
-def names_of_charts(page) -> list[str]:
+def names_of_charts(page):
     """What a screen reader calls the charts, once each is called by its answer."""
     page.wait_for_function("""() => {
         const charts = [...document.querySelectorAll('[data-testid=stPlotlyChart]')];

@@ -1,8 +1,6 @@
 """Going from page to page: one history entry each, links however spelled, results that open, audits
 that go."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 from urllib.parse import parse_qs, urlsplit
@@ -20,20 +18,20 @@ RUN = "?run=synthetic-run"
 SECOND = "run=null-run"
 
 
-def asked(page) -> dict[str, str]:
+def asked(page):
     return {name: values[-1] for name, values in parse_qs(urlsplit(page.url).query).items()}
 
 
-def chosen(page) -> dict[str, str]:
+def chosen(page):
     """What is chosen on every page: Trade-off names its variant too."""
     return {name: value for name, value in asked(page).items() if name != "variant"}
 
 
-def path(page) -> str:
+def path(page):
     return urlsplit(page.url).path
 
 
-def named(page, name) -> str:
+def named(page, name):
     return page.get_by_role("combobox", name=name).input_value()
 
 
@@ -131,14 +129,18 @@ def test_a_choice_of_another_audit_does_not_stay_in_the_address(page, address, s
         shutil.rmtree(other.path)
 
 
+def open_result(page):
+    page.get_by_role("button", name="Open result").click()
+    page.wait_for_url(lambda url: urlsplit(url).path == "/" and SECOND in url)
+    settled(page, "who pays")
+
+
 def test_the_result_of_a_finished_job_opens(page, address, store):
     with job(store, "done", run_id="null-run"):
         page.goto(f"{address}/jobs{RUN}")
         settled(page, "Jobs")
         assert page.locator("b", has_text="made-up").count() == 0
-        page.get_by_role("button", name="Open result").click()
-        page.wait_for_url(lambda url: urlsplit(url).path == "/" and SECOND in url)
-        settled(page, "who pays")
+        open_result(page)
         page.get_by_role("slider").first.wait_for()
 
 
@@ -157,9 +159,7 @@ def test_a_running_job_is_seen_on_every_page_and_its_result_opens(page, address,
                 folder.name, "A job", "done", started="a", updated=jobs._now(), run_id="null-run"
             )
             jobs._write(folder, state)
-        page.get_by_role("button", name="Open result").click()
-        page.wait_for_url(lambda url: urlsplit(url).path == "/" and SECOND in url)
-        settled(page, "who pays")
+        open_result(page)
         assert page.locator(".pa-live").count() == 0
 
 

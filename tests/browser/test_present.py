@@ -1,8 +1,6 @@
 """The stage in a real browser: arrow keys turn it at once, Escape leaves; a first visit is led
 in."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -4,7 +4,7 @@ a model tells."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,15 +43,14 @@ class ImageWorld:
     one's class."""
 
     options: dict[str, Any]
-    images: pd.DataFrame = field(default_factory=pd.DataFrame)
-    ease: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    images: pd.DataFrame
+    ease: np.ndarray
     axes: tuple[str, ...] = ("gender", "skin", "class")
 
 
 def draw_image_world(options: dict[str, Any]) -> ImageWorld:
     """Blond men are rare, dark skin is never blond (its AUC does not exist), for a handful the skin
     is unrecorded."""
-    world = ImageWorld(options)
     draw = rng("synthetic images", options["stream"])
     n = options["images"]
     male = draw.random(n) < 0.4
@@ -60,17 +59,25 @@ def draw_image_world(options: dict[str, Any]) -> ImageWorld:
     )
     blond = draw.random(n) < np.where(male, 0.22, 0.45)
     blond &= skin != "dark"
-    world.ease = 1.35 + 1.0 * draw.normal(size=n) - 0.2 * male
-    world.images = pd.DataFrame(
+    ease = 1.35 + 1.0 * draw.normal(size=n) - 0.2 * male
+    images = pd.DataFrame(
         {
             "image_id": [hash_of("image", options["stream"], index)[:16] for index in range(n)],
             "split": "test",
             "label": blond.astype(np.int64),
-            world.axes[0]: ["male" if one else "non-male" for one in male],
-            world.axes[1]: skin,
+            "gender": np.where(male, "male", "non-male"),
+            "skin": skin,
         }
     )
-    return world
+    return ImageWorld(options, images, ease)
+
+
+def two_classes(margin: np.ndarray, labels: np.ndarray, is_flat: bool) -> np.ndarray:
+    """Probabilities (items, 2) of a model that is right by so much; a flat one names one class
+    always."""
+    logit = np.where(labels == 1, margin, -margin)
+    one = 1 / (1 + np.exp(6.0 - 0.1 * logit if is_flat else -logit))
+    return np.stack([1 - one, one], axis=1)
 
 
 def asked(world: ImageWorld) -> dict[str, Any]:

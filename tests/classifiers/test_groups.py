@@ -385,33 +385,6 @@ def test_intersections_of_columns():
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("count", [1, 3])
-def test_coverage(count):
-    # Two normal scores of spread 1 and distance d: the AUC is Phi(d / sqrt 2). Trials vary d;
-    # images vary the rest.
-    covered, r = [], np.random.default_rng(count)
-    for seed in range(100):
-        images = images_of(r.integers(0, 2, 160), sex=np.repeat(["f", "m"], 80))
-        hard = 0.8 * r.normal(size=160)
-
-        def cut(distance, images=images, hard=hard):
-            score = distance * (images["label"] - 0.5) + hard + 0.6 * r.normal(size=160)
-            yes = 1 / (1 + np.exp(-score.to_numpy()))
-            return np.stack([1 - yes, yes], axis=1)
-
-        distances = 1.2 + (0.15 * r.normal(size=count) if count > 1 else np.zeros(1))
-        measure = small(images, ["sex"], cut(1.5), n_boot=80, n_permutations=1, seed=seed)
-        groups = measure.variant([cut(distance) for distance in distances]).pooled("v").groups
-        areas = groups[groups["metric"] == "auc"]
-        level, before = 0.80193, 0.85559  # Phi(1.2 / sqrt 2), Phi(1.5 / sqrt 2)
-        covered += [*((areas["low"] <= level) & (areas["high"] >= level))]
-        covered += [
-            *((areas["delta_low"] <= level - before) & (areas["delta_high"] >= level - before))
-        ]
-    assert 0.9 < np.mean(covered) <= 0.995
-
-
 def test_groups_that_hold_whole_classes_have_no_null_band():
     """Exchanging labels within a class changes nothing then: the gap would stand in a band of
     itself."""

@@ -6,16 +6,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor, nn
 
+from engine.core.types import FilterMask
 from engine.models.load_image_classifier import Classifier, save_classifier
 from engine.models.vision import architecture_for
 from engine.models.vision.base import Architecture
-from engine.surgery.filters.graph import FilterGraph, FilterGroup
+from engine.surgery.filters.graph import FilterGraph, FilterGroup, cut_filters, filter_graph
+from engine.surgery.heads import replay
 from engine.training.fit import Batches
 from engine.training.losses import Targets
 
@@ -138,6 +141,24 @@ def some_pixels(n: int, size: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, (n, size, size, 3), dtype=np.uint8)
 
 
+class Cut(NamedTuple):
+    """A model, which of its filters go, what is left of it, and how that came about."""
+
+    whole: Classifier
+    graph: FilterGraph
+    mask: FilterMask
+    small: Classifier
+    history: list[Any]
+
+
+def some_cut(whole: Classifier | None = None) -> Cut:
+    """Some filters of a model, of the small one where none is given."""
+    whole = whole or lively(SMALL, 16)
+    graph = filter_graph(whole)
+    mask = graph.mask(some_mask(graph))
+    return Cut(whole, graph, mask, *cut_filters(whole, mask))
+
+
 def some_mask(graph: FilterGraph, share: float = 0.6, seed: int = 0) -> np.ndarray:
     """About `share` of all filters stay, at random places; one filter of every group does."""
     draw = np.random.default_rng(seed)
@@ -213,6 +234,29 @@ def copied(state: Any) -> Any:
     torch.save(state, memory)
     memory.seek(0)
     return torch.load(memory, weights_only=True)
+
+
+def one_off(weight: Tensor) -> None:
+    """A middling weight, 1 % off: no more than what other hardware may move."""
+    flat = weight.data.view(-1)
+    flat[flat.abs().argsort()[len(flat) // 2]] *= 1.01
+
+
+def spoil_loading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cut model loads otherwise than it was saved."""
+    real = replay._fill
+
+    def spoiled(model: nn.Module, path: Path) -> None:
+        real(model, path)
+        one_off(
+            next(
+                value
+                for label, value in model.named_parameters()
+                if ".1." in label and value.dim() > 1
+            )
+        )
+
+    monkeypatch.setattr(replay, "_fill", spoiled)
 
 
 def stop_after(checks: int) -> Callable[[], None]:

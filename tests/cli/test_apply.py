@@ -1,19 +1,15 @@
 """apply: what is not the masked model is never saved."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
 
 from engine.core.types import HeadMask
 from engine.surgery import apply
-from engine.surgery.filters.graph import cut_filters, filter_graph
-from engine.surgery.heads import replay
 from engine.surgery.record import FilterRecord, groups_of, record_of, write_mask
 from tests import tiny
 from tests.builders import call
-from tests.classifiers.worlds import SMALL, lively, some_mask
+from tests.classifiers.worlds import SMALL, one_off, some_cut, spoil_loading
 
 MASK = HeadMask(3, 4, ((0, 1), (2, 3)))
 
@@ -22,12 +18,6 @@ def apply_to(name, tmp_path, capsys):
     mask = write_mask(tmp_path / "mask.json", record_of(tiny.tiny_model(name), MASK))
     places = ("--model", tiny.folder_of(name), "--to", tmp_path / "cut")
     return call(capsys, "apply", mask, *places, "--device", "cpu", "--json")
-
-
-def one_off(weight):
-    """A middling weight, 1 % off."""
-    flat = weight.data.view(-1)
-    flat[flat.abs().argsort()[len(flat) // 2]] *= 1.01
 
 
 def assert_nothing_kept(code, said, tmp_path):
@@ -61,28 +51,13 @@ def test_a_cut_with_one_weight_off_is_refused(name, tmp_path, capsys, monkeypatc
 def test_a_cut_that_loads_otherwise_than_it_was_saved_is_refused(
     name, tmp_path, capsys, monkeypatch
 ):
-    real = replay._fill
-
-    def spoiled(model, path):
-        real(model, path)
-        one_off(
-            next(
-                value
-                for label, value in model.named_parameters()
-                if ".1." in label and value.dim() > 1
-            )
-        )
-
-    monkeypatch.setattr(replay, "_fill", spoiled)
+    spoil_loading(monkeypatch)
     assert_nothing_kept(*apply_to(name, tmp_path, capsys), tmp_path)
 
 
 @pytest.mark.parametrize("is_off", [False, True])
 def test_filters_that_are_cut_wrongly_are_refused(is_off, tmp_path, capsys, monkeypatch):
-    whole = lively(SMALL, 16)
-    graph = filter_graph(whole)
-    mask = graph.mask(some_mask(graph))
-    small, history = cut_filters(whole, mask)
+    whole, _, mask, small, history = some_cut()
     if is_off:
         layers = [one for one in small.model.parameters() if one.dim() == 4]
         one_off(layers[len(layers) // 2])

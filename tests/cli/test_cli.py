@@ -1,8 +1,6 @@
 """The command line, whatever the track: every command is found, finished runs are listed, errors
 are said in form."""
 
-from __future__ import annotations
-
 import pkgutil
 
 import pytest

@@ -1,18 +1,17 @@
 """Commands that tracks share: each brings its options and claims its words; without a track the
 rest still works."""
 
-from __future__ import annotations
-
 import argparse
-import importlib
 
 import pytest
 
 from engine.audit import tracks as declared
 from engine.audit.fields import fields_of, option_fields
 from engine.cli import audit, main, parser
+from tests.audit.run_checks import small_audit
 
 SHARED = {"ask", "evaluate", "scores"}
+EACH = pytest.mark.parametrize("track", declared.tracks())
 
 
 def commands():
@@ -40,14 +39,14 @@ def without(monkeypatch):
     return leave_out
 
 
-@pytest.mark.parametrize("track", declared.tracks())
+@EACH
 def test_the_word_of_a_track_takes_all_its_fields(track):
     entry = declared.tracks()[track]
     wanted = {field.flag for field in option_fields(fields_of(entry.part("request")))}
     assert wanted | {"--ray", "--restart", "--resume", "--store", "--json"} <= flags_of(entry.word)
 
 
-@pytest.mark.parametrize("track", declared.tracks())
+@EACH
 def test_the_commands_of_a_track_are_found_and_two_tracks_share_only_those_of_the_command_line(
     track,
 ):
@@ -62,7 +61,7 @@ def test_the_commands_of_a_track_are_found_and_two_tracks_share_only_those_of_th
     assert not own & set(others) and {name.replace("_", "-") for name in own} <= set(commands())
 
 
-@pytest.mark.parametrize("track", declared.tracks())
+@EACH
 def test_without_a_track_the_others_keep_their_words(track, without):
     entry, before = declared.tracks()[track], set(commands())
     kept = {other.word for other in declared.tracks().values() if other is not entry}
@@ -91,11 +90,11 @@ def test_words_that_no_track_claims_are_the_first_ones(without):
     )
 
 
-@pytest.mark.parametrize("track", declared.tracks())
+@EACH
 def test_a_cluster_where_nothing_listens_is_told_with_everything_else_that_is_wrong(
     track, tmp_path, capsys
 ):
-    words = importlib.import_module(f"tests.tracks.{track}.worlds").small_audit(tmp_path)
+    words = small_audit(track, tmp_path)
     store = tmp_path / "store"
     words = ["abacus" if word == "cpu" else word for word in words]
     assert main([*words, "--ray", "127.0.0.1:1", "--store", str(store)]) == 2

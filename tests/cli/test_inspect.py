@@ -1,8 +1,6 @@
 """What a model is, before an audit: said by every kind of audit that can take it, and why by those
 that cannot."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from safetensors.torch import save_file

@@ -6,8 +6,6 @@ for a file called `file`, {lm} and {task} hold a tiny language model and a tiny 
 link to itself.
 """
 
-from __future__ import annotations
-
 import csv
 import importlib
 import json

@@ -1,7 +1,5 @@
 """What a package holds is found: a class per file, or a tuple of rows, by module name."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 

@@ -1,7 +1,5 @@
 """Levels have an id: floats that mean the same level are the same, neighbours are not."""
 
-from __future__ import annotations
-
 import math
 
 import pandas as pd

@@ -1,8 +1,6 @@
 """What killed writers left is swept; what somebody writes is not. Pipes are refused before they are
 opened."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """Names: embedded first, then folders, then the hub; never a way out of assets/."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

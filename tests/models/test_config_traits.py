@@ -1,7 +1,5 @@
 """What of a config says that a last bit, or a text's length, may turn what a model does."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace as Config
 
 import pytest

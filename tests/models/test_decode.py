@@ -1,7 +1,5 @@
 """Sampling with a stream per prompt."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

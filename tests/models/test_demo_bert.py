@@ -1,8 +1,6 @@
 """demo-bert as shipped: small, offline, as good as its card says, better for its pre-training; and
 how it is made."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Models from GGUF files: what they compute, what is kept of them, and files that are refused."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import struct

@@ -1,8 +1,7 @@
 """Judges: found, pinned, asked once per text."""
 
-from __future__ import annotations
-
 import shutil
+from functools import partial
 
 import numpy as np
 import pytest
@@ -135,21 +134,9 @@ def test_two_labels_of_a_classifier_share_one_probability_and_texts_do_not_share
 
 @pytest.mark.parametrize("kind", ["gpt2", "mpnet"])
 def test_classifiers_of_every_family_judge_texts_of_no_token_and_of_too_many(tmp_path, kind):
-    sizes = {"vocab_size": 500, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
-    more = {
-        "intermediate_size": 8,
-        "max_position_embeddings": 24,
-        "pad_token_id": 1,
-        "num_labels": 2,
-        "initializer_range": 1.0,
-    }
-    config = AutoConfig.for_model(kind, **sizes, **more)
-    AutoModelForSequenceClassification.from_config(config).save_pretrained(tmp_path)
-    tokenizer = AutoTokenizer.from_pretrained(
-        ASSETS / {"gpt2": "demo-gpt2", "mpnet": "demo-bert"}[kind]
-    )
-    tokenizer.model_max_length = 10**30
-    tokenizer.save_pretrained(tmp_path)
+    model = {"gpt2": "demo-gpt2", "mpnet": "demo-bert"}[kind]
+    judge_with(tmp_path, 2, kind, model, {"max_position_embeddings": 24, "pad_token_id": 1})
+    edit(tmp_path, "tokenizer_config.json", model_max_length=10**30)
     verdicts = load_judge(str(tmp_path), label="LABEL_1").score(["", "a market " * 40, "a market"])
     assert np.isfinite(verdicts).all() and len(set(verdicts)) == 3
 
@@ -164,24 +151,18 @@ def test_a_classifier_without_its_trained_head_is_refused(tmp_path):
         load_judge(str(folder), label="insulting")
 
 
-def judge_with(folder, outputs=2, **fields):
-    """A tiny classifier with these fields of config.json; its plain logits of TEXTS."""
-    config = AutoConfig.for_model(
-        "bert",
-        vocab_size=500,
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=8,
-        num_labels=outputs,
-        initializer_range=1.0,
-    )
+def judge_with(folder, outputs=2, kind="bert", words="demo-bert", shape=(), **fields):
+    """A tiny classifier with an embedded model's words and these fields of config.json; its
+    tokenizer and itself."""
+    sizes = {"vocab_size": 500, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    made = {"intermediate_size": 8, "num_labels": outputs, "initializer_range": 1.0}
+    config = AutoConfig.for_model(kind, **sizes, **made, **dict(shape))
     model = AutoModelForSequenceClassification.from_config(config).eval()
     model.save_pretrained(folder)
-    tokenizer = AutoTokenizer.from_pretrained(ASSETS / "demo-bert")
+    tokenizer = AutoTokenizer.from_pretrained(ASSETS / words)
     tokenizer.save_pretrained(folder)
     edit(folder, **fields)
-    return model(**tokenizer(TEXTS, return_tensors="pt", padding=True)).logits.detach().double()
+    return tokenizer, model
 
 
 SIGMOID_OF_TORCH = "torch.nn.modules.activation.Sigmoid"
@@ -208,9 +189,10 @@ SIGMOID_OF_TORCH = "torch.nn.modules.activation.Sigmoid"
 def test_what_an_output_is_stands_in_the_config_and_in_the_run(
     tmp_path, outputs, fields, activation
 ):
-    logits, label = judge_with(tmp_path, outputs, **fields), f"LABEL_{outputs - 1}"
+    tokenizer, model = judge_with(tmp_path, outputs, **fields)
+    logits = model(**tokenizer(TEXTS, return_tensors="pt", padding=True)).logits.detach().double()
     right = logits.softmax(-1) if activation == "softmax" else logits.sigmoid()
-    judge = load_judge(str(tmp_path), label=label)
+    judge = load_judge(str(tmp_path), label=f"LABEL_{outputs - 1}")
     assert judge.score(TEXTS) == pytest.approx(right[:, -1].tolist(), abs=1e-5)
     assert f"output {outputs} of {outputs}, by {activation}." in judge.info.note
 
@@ -245,12 +227,13 @@ def test_a_judge_is_what_its_folder_says_whole(tmp_path):
     """What it holds and is not read is named as a model's is; what would be disobeyed is
     refused."""
     judge_with(tmp_path)
-    plain = inspect_judge(str(tmp_path), label="LABEL_1")
+    inspected = partial(inspect_judge, str(tmp_path), label="LABEL_1")
+    plain = inspected()
     edit_weights(
         tmp_path, lambda state: state | {"v_head.weight": state["classifier.weight"].clone()}
     )
     (tmp_path / "pytorch_model.bin").write_bytes(b"x")
-    note = inspect_judge(str(tmp_path), label="LABEL_1").note
+    note = inspected().note
     assert (
         note.startswith(plain.note)
         and "v_head.weight is not used: was this a model of rewards?" in note
@@ -258,12 +241,12 @@ def test_a_judge_is_what_its_folder_says_whole(tmp_path):
     assert "pytorch_model.bin is not read" in note
     (tmp_path / "adapter_config.json").write_text('{"peft_type": "LORA"}')
     edit(tmp_path, pruned_heads={"0": [1]}, num_hidden_layers=2)
-    said = "\n".join(refused(inspect_judge, str(tmp_path), label="LABEL_1"))
+    said = "\n".join(refused(inspected))
     assert "holds an adapter" in said and "sets pruned_heads" in said
     (tmp_path / "adapter_config.json").unlink()
     edit(tmp_path, pruned_heads=None)
     with pytest.raises(RequestError, match="lacks 16 tensors that its config.json asks for"):
-        inspect_judge(str(tmp_path), label="LABEL_1")
+        inspected()
 
 
 def test_a_vocabulary_of_its_own_makes_another_judge(tmp_path):

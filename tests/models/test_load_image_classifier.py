@@ -1,7 +1,5 @@
 """What loads as an image classifier, and every way in which one can be wrong."""
 
-from __future__ import annotations
-
 import argparse
 import io
 import json
@@ -67,6 +65,13 @@ def folder(tmp_path):
     return save_classifier(small(), tmp_path / "mine")
 
 
+@pytest.fixture
+def weights(tmp_path):
+    """Of `small`, by themselves."""
+    save_file(plain(small()), tmp_path / "w.safetensors")
+    return tmp_path / "w.safetensors"
+
+
 class Evil:
     def __init__(self, mark):
         self.mark = str(mark)
@@ -82,17 +87,10 @@ def test_a_saved_classifier_is_the_same_when_loaded(folder):
         assert torch.equal(
             before.model(before.prepared(pixels)), after.model(after.prepared(pixels))
         )
-    assert (after.name, after.arch, after.classes, after.size) == (
-        "mine",
-        "resnet10-w16",
-        ("cat", "dog"),
-        32,
-    )
-    assert (
-        after.weight_hash
-        == before.weight_hash
-        == state_hash(load_file(folder / "model.safetensors"))
-    )
+    told = after.name, after.arch, after.classes, after.size
+    assert told == ("mine", "resnet10-w16", ("cat", "dog"), 32)
+    stored = state_hash(load_file(folder / "model.safetensors"))
+    assert after.weight_hash == before.weight_hash == stored
     assert not after.model.training and not any(
         one.requires_grad for one in after.model.parameters()
     )
@@ -147,12 +145,8 @@ def test_the_hash_is_of_names_shapes_and_bytes():
         "a": torch.zeros(3, 2).t(),
     }
     assert state_hash(one) == state_hash(same)
-    for other in (
-        {"a": torch.zeros(3, 2)},
-        {"b": torch.full((1,), 2.0)},
-        {"a": torch.zeros(2, 3).double()},
-    ):
-        assert state_hash({**one, **other}) != state_hash(one)
+    others = {"a": torch.zeros(3, 2)}, {"b": torch.zeros(1)}, {"a": torch.zeros(2, 3).double()}
+    assert all(state_hash(one | other) != state_hash(one) for other in others)
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".pt", ".th"])
@@ -228,9 +222,8 @@ def save_with(thing, path):
     return path
 
 
-def test_numbers_stand_in_for_class_names_and_it_says_so(tmp_path):
-    save_file(plain(small()), tmp_path / "w.safetensors")
-    info = inspect_classifier(tmp_path / "w.safetensors")
+def test_numbers_stand_in_for_class_names_and_it_says_so(weights):
+    info = inspect_classifier(weights)
     assert (info.name, info.arch, info.classes) == ("w", "resnet10-w16", ("0", "1"))
     assert "those of resnet10-w16" in info.notes[0] and "numbers" in info.notes[1]
 
@@ -264,38 +257,36 @@ def test_a_pickle_with_code_is_refused_and_never_run(tmp_path, how):
     assert not mark.exists()
 
 
-def test_files_that_are_no_weights(tmp_path):
+def test_files_that_are_no_weights(tmp_path, weights):
     damaged = "damaged or no weight file"
     for name, content, what in (
         ("empty.pt", b"", damaged),
         ("text.pth", b"hello\n", damaged),
         ("noise.bin", bytes(range(7, 200)) * 9, damaged),
         ("llm.gguf", b"GGUF\x03\0\0\0", "a GGUF file, which is read as a language model only"),
+        ("none.pt", {"epoch": 3, "best": 0.9}, "no tensors by name"),
+        ("list.pt", [torch.ones(2)], "no tensors by name"),
+        ("w.safetensors", weights.read_bytes()[:5000], "truncated"),
+        ("nowhere.pt", None, "is not there"),
+        ("", None, "is a folder"),
+        ("x" * 5000, None, "cannot be read"),
     ):
-        (tmp_path / name).write_bytes(content)
+        if isinstance(content, bytes):
+            (tmp_path / name).write_bytes(content)
+        elif content is not None:
+            torch.save(content, tmp_path / name)
         (fault,) = refusal("resnet20", weights=tmp_path / name)
         assert what in fault
-    torch.save({"epoch": 3, "best": 0.9}, tmp_path / "none.pt")
-    assert "no tensors by name" in refusal("resnet20", weights=tmp_path / "none.pt")[0]
-    torch.save([torch.ones(2)], tmp_path / "list.pt")
-    assert "no tensors by name" in refusal("resnet20", weights=tmp_path / "list.pt")[0]
-    save_file(plain(small()), tmp_path / "cut.safetensors")
-    (tmp_path / "cut.safetensors").write_bytes((tmp_path / "cut.safetensors").read_bytes()[:5000])
-    assert "truncated" in refusal("resnet10-w16", weights=tmp_path / "cut.safetensors")[0]
-    assert "is not there" in refusal("resnet20", weights=tmp_path / "nowhere.pt")[0]
-    assert "is a folder" in refusal("resnet20", weights=tmp_path)[0]
-    assert "cannot be read" in refusal("resnet20", weights="x" * 5000)[0]
 
 
-def test_weights_of_another_architecture_say_what_they_fit(tmp_path):
-    save_file(plain(small()), tmp_path / "w.safetensors")
-    faults = refusal("resnet10", weights=tmp_path / "w.safetensors")
+def test_weights_of_another_architecture_say_what_they_fit(weights):
+    faults = refusal("resnet10", weights=weights)
     assert len(faults) == 1 and "of other shapes than resnet10" in faults[0]
     assert (
         "conv1.weight (16x3x3x3, resnet10 has 64x3x7x7)" in faults[0] and faults[0].count("(") == 3
     )
     assert "The file fits resnet10-w16: give that architecture." in faults[0]
-    lacks, differs = refusal("resnet18", weights=tmp_path / "w.safetensors")
+    lacks, differs = refusal("resnet18", weights=weights)
     assert "lacks 40 tensors that resnet18 asks for: layer1.1.conv1.weight (64x64x3x3)" in lacks
     assert "of other shapes than resnet18" in differs
 
@@ -316,9 +307,8 @@ def test_tensors_missing_added_and_renamed_are_all_said(tmp_path):
     assert "classes: 'one'" in text and "images of 2 pixels do not fit" in text
 
 
-def test_an_unknown_architecture_names_the_known_and_the_fitting(tmp_path):
-    save_file(plain(small()), tmp_path / "w.safetensors")
-    (fault,) = refusal("resnet-10", weights=tmp_path / "w.safetensors")
+def test_an_unknown_architecture_names_the_known_and_the_fitting(weights, tmp_path):
+    (fault,) = refusal("resnet-10", weights=weights)
     assert "Known: resnet10, " in fault and "fits resnet10-w16" in fault
     faults = refusal("resnet-10", weights=tmp_path / "nowhere.pt")
     assert len(faults) == 2
@@ -326,14 +316,10 @@ def test_an_unknown_architecture_names_the_known_and_the_fitting(tmp_path):
     assert "fits none of the known" in refusal(tmp_path / "odd.safetensors")[0]
 
 
-def test_classes_must_be_the_heads(tmp_path, folder):
-    save_file(plain(small()), tmp_path / "w.safetensors")
-    (fault,) = refusal("resnet10-w16", weights=tmp_path / "w.safetensors", classes=["a", "b", "c"])
+def test_classes_must_be_the_heads(weights, folder):
+    (fault,) = refusal("resnet10-w16", weights=weights, classes=["a", "b", "c"])
     assert "there are 3 classes, but the head of" in fault
-    assert (
-        "each named once"
-        in refusal("resnet10-w16", weights=tmp_path / "w.safetensors", classes=["a", "a"])[0]
-    )
+    assert "each named once" in refusal(weights, classes=["a", "a"])[0]
     assert ": cat, dog" in refusal(folder, classes=["dog", "cat"])[0]
     assert inspect_classifier(folder, classes=["Katze", "Hund"]).classes == ("Katze", "Hund")
     assert inspect_classifier(folder, classes=2).classes == ("cat", "dog")

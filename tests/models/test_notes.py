@@ -1,11 +1,8 @@
 """A model is what its folder says, whole: files, tensors and fields are used, refused, or named
 with a question."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 import torch
@@ -29,20 +26,19 @@ INDEX = "model.safetensors.index.json"
 
 
 @pytest.fixture
-def folder(tmp_path) -> Path:
+def folder(tmp_path):
     return copied("gpt2", tmp_path)
 
 
-def with_tensors(folder: Path, **more: torch.Tensor) -> None:
+def with_tensors(folder, **more):
     edit_weights(folder, lambda tensors: tensors | more)
 
 
-def refusal(folder: Path) -> str:
+def refusal(folder):
     return "\n".join(refused(inspect_model, folder))
 
 
 def test_a_whole_folder_has_no_notes_and_only_other_weights_beside_are_named(folder):
-    assert inspect_model("demo-gpt2").notes == ()
     for name in ("training_args.bin", "optimizer.pt", "scheduler.pt", "rng_state_0.pth"):
         (folder / name).write_bytes(b"x")
     assert inspect_model(folder).notes == (), "what training left behind is no weight"
@@ -87,26 +83,15 @@ def test_a_tensor_in_two_shards_is_refused(tmp_path, folder):
 @pytest.mark.parametrize(
     ("names", "asked"),
     [
-        (
-            ("score.weight", "score.bias", "score.more"),
-            "score.weight and 2 more tensors are not used: was this a",
-        ),
-        (
-            ("vision_tower.patch.weight",),
-            "vision_tower.patch.weight is not used: is it meant without its pictures or",
-        ),
-        (
-            ("v_head.summary.weight",),
-            "v_head.summary.weight is not used: was this a model of rewards?",
-        ),
+        ("score.bias score.more score.weight", "and 2 more tensors are not used: was this a"),
+        ("vision_tower.patch.weight", "is not used: is it meant without its pictures or"),
+        ("v_head.summary.weight", "is not used: was this a model of rewards?"),
     ],
 )
 def test_tensors_that_nobody_uses_are_named_with_the_question(folder, names, asked):
-    with_tensors(folder, **{name: torch.ones(2, 3) for name in names})
+    with_tensors(folder, **{name: torch.ones(2, 3) for name in names.split()})
     (note,) = inspect_model(folder).notes
-    assert asked in note.replace("score.bias and 2", "score.weight and 2").replace(
-        "score.bias", "score.weight"
-    )
+    assert f"{names.split()[0]} {asked}" in note
 
 
 @pytest.mark.parametrize("how", ["adapter_config.json", "adapter_model.safetensors", "tensor"])
@@ -233,15 +218,10 @@ def test_what_a_family_changes_as_it_loads_is_refused(folder, monkeypatch):
     """Youtu's class sets the padding's row to zero after it has read the file; so may another."""
     from transformers import GPT2LMHeadModel
 
-    def init(self, module):
-        if isinstance(module, torch.nn.Embedding):
-            module.weight.data[0].zero_()
+    def init(model, quantised):
+        model.transformer.wte.weight.data[0].zero_()
 
-    monkeypatch.setattr(
-        GPT2LMHeadModel,
-        "_initialize_missing_keys",
-        lambda self, quantised: self.apply(lambda m: init(self, m)),
-    )
+    monkeypatch.setattr(GPT2LMHeadModel, "_initialize_missing_keys", init)
     with pytest.raises(RequestError, match="whose numbers are not those of its files"):
         load_language_model(folder, device="cpu")
 
@@ -254,23 +234,16 @@ def test_experts_under_other_keys_never_load_as_random(name, how, as_arm, tmp_pa
     tensors = load_file(folder / WEIGHTS)
     mine = sorted(key for key in tensors if ".experts." in key)
     rest = {key: part for key, part in tensors.items() if key not in mine}
-    if how == "renamed":
-        new = {key.replace(".experts.", ".xperts."): tensors[key] for key in mine}
-    elif how == "stacked":
-        new = {
-            "model.layers.0.mlp.experts.packed": torch.cat([tensors[key].flatten() for key in mine])
-        }
-    elif how == "one missing":
-        new = {key: tensors[key] for key in mine[:-1]}
-    else:
-        new = {
-            key: (
-                tensors[key].transpose(-1, -2).contiguous()
-                if tensors[key].dim() > 1
-                else tensors[key]
-            )
+    packed = torch.cat([tensors[key].flatten() for key in mine])
+    new = {
+        "renamed": {key.replace(".experts.", ".xperts."): tensors[key] for key in mine},
+        "stacked": {"model.layers.0.mlp.experts.packed": packed},
+        "one missing": {key: tensors[key] for key in mine[:-1]},
+        "transposed": {
+            key: tensors[key].mT.contiguous() if tensors[key].dim() > 1 else tensors[key]
             for key in mine
-        }
-    save_file(rest | new, folder / WEIGHTS, metadata={"format": "pt"})
+        },
+    }
+    save_file(rest | new[how], folder / WEIGHTS, metadata={"format": "pt"})
     with pytest.raises(RequestError):
         load_language_model(folder, device="cpu", as_arm=as_arm)

@@ -1,7 +1,5 @@
 """Texts that begin alike, read in one row, and a row for each."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Device, dtype, back-off, and the torchvision guard."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

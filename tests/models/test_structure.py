@@ -1,8 +1,6 @@
 """Families without a file: read by their structure, proved on their weights, refused with what
 failed."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from contextlib import nullcontext
@@ -18,7 +16,7 @@ from engine.core.types import HeadMask
 from engine.models.load_language_model import inspect_model, load_language_model
 from engine.models.load_text_classifier import inspect_text_model, is_text_model
 from engine.models.structure import proofs
-from engine.models.structure.adapter import FAMILIES, Encoder, adapter_of
+from engine.models.structure.adapter import FAMILIES, adapter_of
 from engine.models.structure.proofs import proved
 from engine.surgery.agreement import agree, agree_on_texts
 from engine.surgery.heads.mask import cut, gated, masked, zeroed
@@ -31,7 +29,6 @@ from tests.tiny import (
     ENCODERS,
     EVERY,
     STRUCTURAL,
-    TINY,
     folder_of,
     save_tokenizer,
     text,
@@ -48,7 +45,7 @@ benchmarks.families` has all."""
 TEXTS = [text(3, 4, 5), text(7, 8, 9, 11, 2)]
 
 
-def masks(layers: int) -> list[HeadMask]:
+def masks(layers):
     """One head; heads that leave shared keys uneven; a whole layer and more."""
     sets = [{(1, 2)}, {(0, 0), (1, 1), (1, 2), (2, 3)}, {*((1, head) for head in range(4)), (0, 3)}]
     return [
@@ -157,7 +154,7 @@ def test_shared_layers_act_at_every_depth_and_say_so():
 # What the proof catches: the model is changed behind its structure's back.
 
 
-def proof_of(lm, change) -> str:
+def proof_of(lm, change):
     with change, pytest.raises(RequestError) as caught:
         proved(lm.model, adapter_of(lm.model.config), "it")
     return str(caught.value)
@@ -166,15 +163,15 @@ def proof_of(lm, change) -> str:
 class Hooked:
     """A pre-hook on the output projection of layer 1, as a context."""
 
-    def __init__(self, lm, change) -> None:
+    def __init__(self, lm, change):
         self.projection, self.change = lm.adapter.output_projection(lm.model, 1), change
 
-    def __enter__(self) -> None:
+    def __enter__(self):
         self.handle = self.projection.register_forward_pre_hook(
             lambda module, args: (self.change(args[0]),)
         )
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *error):
         self.handle.remove()
 
 
@@ -213,8 +210,7 @@ def test_what_else_mixes_tokens_is_caught():
 
     block.input_layernorm = nn.Sequential(block.input_layernorm)
     block.mlp = nn.Sequential(Shifted(), block.mlp)
-    with pytest.raises(RequestError, match="with all heads silenced a token still sees others"):
-        proved(lm.model, adapter_of(lm.model.config), "it")
+    assert "with all heads silenced a token still sees others" in proof_of(lm, nullcontext())
 
 
 def test_where_a_cut_does_not_hold_heads_are_zeroed(monkeypatch):
@@ -227,7 +223,7 @@ def test_where_a_cut_does_not_hold_heads_are_zeroed(monkeypatch):
 # Doors that stay shut.
 
 
-def config_folder(place: Path, **config: object) -> Path:
+def config_folder(place, **config):
     folder = Path(shutil.copytree(folder_of("qwen3"), place))
     (folder / "config.json").write_text(json.dumps(config))
     return folder
@@ -285,23 +281,6 @@ def test_the_proof_of_a_known_family_holds(name):
     assert (found.cuts, found.splits, found.how) == (True, True, "")
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_a_family_is_either_causal_or_an_encoder(name):
-    """Whatever a config may call itself: in an encoder, and only there, a token sees those after
-    it. Fast attention is used where the family has it and no maps are read."""
-    lm = tiny_model(name)
-    fast = name in ("gpt2", "llama", "llama_grouped")
-    assert lm.model.config._attn_implementation == ("sdpa" if fast else "eager")
-    assert lm.adapter.causal == (name in TINY) == (not isinstance(lm.adapter, Encoder))
-    seen = {}
-    for last in (9, 30):
-        found = lm.model(
-            torch.tensor([[5, 7, 8, last]]), output_hidden_states=True, output_attentions=True
-        )
-        seen[last] = found.hidden_states[1][0, 0]
-    assert torch.equal(seen[9], seen[30]) == lm.adapter.causal
-
-
 @pytest.mark.parametrize("name", ENCODERS)
 def test_attention_probabilities_are_what_output_attentions_hands_out(name):
     """And they carry gradients: they are the tensor that is multiplied by the values."""
@@ -313,10 +292,6 @@ def test_attention_probabilities_are_what_output_attentions_hands_out(name):
     out = clf.model(inputs_embeds=vectors, **batch, output_attentions=True)
     handle.remove()
     assert len(out.attentions) == 3 and torch.equal(seen[0], out.attentions[1])
-    assert out.attentions[1].shape == (2, 4, 5, 5)
-    real = batch["attention_mask"].float()
-    assert torch.allclose(out.attentions[1].sum(-1), torch.ones(2, 4, 5), atol=1e-6)
-    assert not (out.attentions[1] * (1 - real)[:, None, None, :]).any()  # nobody looks at padding
     (slope,) = torch.autograd.grad(out.logits[:, 0].sum(), out.attentions[1])
     assert slope.abs().max() > 1e-4
 

@@ -1,8 +1,6 @@
 """Architectures build, run at small sizes, and say what they are. That cut = masked stands in
 tests/surgery/filters."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

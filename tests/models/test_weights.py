@@ -1,8 +1,6 @@
 """Weight files are checked before anything is loaded: every way a header can lie, and numbers that
 are none."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import struct
@@ -172,7 +170,7 @@ def test_an_activation_that_does_not_exist_is_found_before_the_weights(tmp_path)
 FILES = ("generation_config.json", "tokenizer_config.json", "config.json")
 
 
-def refused(file: str) -> list[tuple[str, str]]:
+def refused(file):
     return [(file, name) for name, fate in FIELDS[file].items() if fate.kind == REFUSED]
 
 

@@ -1,15 +1,12 @@
 """Every page with an audit of every track, opened as a reader does: through the app, one after the
 other."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine.report.tracks import tracks
-from tests import made_up
 from tests.pages.checks import (
     PAGES,
     ROOT,
@@ -25,17 +22,12 @@ CODE = {"from_pretrained", "load_classifier", "load_cut_classifier"}
 """Identifiers that readers are told to write."""
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return made_up.one_of_each(tmp_path_factory.mktemp("store"))
-
-
 @pytest.fixture
-def app(store, monkeypatch):
+def app(one_of_each, monkeypatch):
     """Opens the app on the audit of a track."""
-    use_store(store.root, monkeypatch)
+    use_store(one_of_each.root, monkeypatch)
 
-    def opened(track: str) -> AppTest:
+    def opened(track):
         at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
         at.query_params["run"] = f"{track}-run"
         return at.run()

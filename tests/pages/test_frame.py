@@ -1,7 +1,5 @@
 """What holds of every page whatever it shows: one frame, a calm start, faults in words."""
 
-from __future__ import annotations
-
 import ast
 import re
 
@@ -20,7 +18,7 @@ def visit(tmp_path, monkeypatch):
     monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path))
     cache.runs.clear()
 
-    def opened(**parameters: str) -> AppTest:
+    def opened(**parameters):
         at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
         for name, value in parameters.items():
             at.query_params[name] = value

@@ -1,11 +1,8 @@
 """Text is data on every page: whatever a user or a model named or wrote, nothing that steers or
 hides reaches a browser, and no address becomes a link."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Iterator
 
 import pandas as pd
 import pytest
@@ -28,15 +25,7 @@ MARKED = "<b>x"
 MARKDOWN = ("title", "header", "subheader", "markdown", "caption")
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("hostile")
-    for name in tracks():
-        made_up.hostile(name, folder, f"{name}-run")
-    return folder
-
-
-def texts_of(message: Message) -> Iterator[str]:
+def texts_of(message):
     """Every text in an element, keys and ids of ours too."""
     for field, value in message.ListFields():
         for one in value if field.is_repeated else [value]:
@@ -46,7 +35,7 @@ def texts_of(message: Message) -> Iterator[str]:
                 yield from texts_of(one)
 
 
-def labels_of(message: Message) -> list[str]:
+def labels_of(message):
     """What stands at a widget as Markdown: its label, its help, options that are buttons."""
     options = (
         [option.content for option in message.options]
@@ -60,11 +49,11 @@ def labels_of(message: Message) -> list[str]:
     ]
 
 
-def specs_of(message: Message) -> list:
+def specs_of(message):
     return [json.loads(message.spec)] if hasattr(message, "spec") else []
 
 
-def texts_in(value) -> Iterator[str]:
+def texts_in(value):
     """Every text in JSON, names of fields too."""
     if isinstance(value, str):
         yield value
@@ -82,9 +71,9 @@ CASES = [(name, page) for name, track in tracks().items() for page in own_pages(
 
 
 @pytest.mark.parametrize(("name", "page"), CASES)
-def test_no_page_gives_out_what_steers_or_hides(store, monkeypatch, name, page):
+def test_no_page_gives_out_what_steers_or_hides(hostile_store, monkeypatch, name, page):
     """A field for a prompt holds it exactly, since that is what will be asked."""
-    use_store(store, monkeypatch)
+    use_store(hostile_store.root, monkeypatch)
     at = opened(page, run=f"{name}-run")
     assert_calm(at)
     found = [

@@ -41,6 +41,13 @@ def test_another_level_is_asked_with_everything_else_as_it_was(track, tmp_path, 
     assert "one level more" in words_of(at)
 
 
+def assert_not_measured(why):
+    at = opened("trade_off", "a-run", sparsity="15.6 %")
+    assert_calm(at)
+    assert [one.disabled for one in at.button if one.label.startswith("Measure")] == [True]
+    assert why in words_of(at).replace("\\", "")
+
+
 def test_where_nothing_can_be_written_what_is_predicted_stands_and_nothing_is_measured(
     tmp_path, monkeypatch
 ):
@@ -49,12 +56,7 @@ def test_where_nothing_can_be_written_what_is_predicted_stands_and_nothing_is_me
     monkeypatch.setattr(runs, "EMBEDDED", run.path.parent.parent)
     (tmp_path / "file").touch()
     monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path / "file" / "store"))
-    at = opened("trade_off", "a-run", sparsity="15.6 %")
-    assert_calm(at)
-    assert [one.disabled for one in at.button if one.label.startswith("Measure")] == [True]
-    assert "cannot be written: nothing that is measured could be kept" in words_of(at).replace(
-        "\\", ""
-    )
+    assert_not_measured("cannot be written: nothing that is measured could be kept")
 
 
 def test_a_file_that_the_audit_read_and_that_is_gone_is_named_before_anything_is_asked(
@@ -67,7 +69,4 @@ def test_a_file_that_the_audit_read_and_that_is_gone_is_named_before_anything_is
     runs.write_meta(run.path, meta, run.rests_on)
     with pytest.raises(RequestError, match=f"put it at {PROJECT / 'gone' / 'corpus.txt'}"):
         plan_of(Store(tmp_path).open("a-run"))
-    at = opened("trade_off", "a-run", sparsity="15.6 %")
-    assert_calm(at)
-    assert [one.disabled for one in at.button if one.label.startswith("Measure")] == [True]
-    assert "this audit read corpus.txt, which is not" in words_of(at).replace("\\", "")
+    assert_not_measured("this audit read corpus.txt, which is not")

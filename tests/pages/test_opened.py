@@ -1,15 +1,10 @@
 """Everything that can be opened is opened: every fold, popover, tab, dialog and download of every
 embedded audit."""
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from streamlit.elements.widgets import button
-from streamlit.testing.v1 import AppTest
 
 from engine.audit.verification import refuse_unsound
 from engine.report import bundle
@@ -47,7 +42,7 @@ BOXES = ("expander", "popover")
 
 
 @pytest.fixture
-def files(monkeypatch) -> dict[str, Any]:
+def files(monkeypatch):
     """What stands behind every download button drawn from now on: name to bytes, text, or what
     makes them."""
     found, real = {}, button.marshall_file
@@ -64,9 +59,9 @@ def files(monkeypatch) -> dict[str, Any]:
 def proved_once(monkeypatch):
     """An audit is checked for the first thing that is taken from it, and not for every other one:
     seconds each."""
-    sound: set[str] = set()
+    sound = set()
 
-    def once(run: Run) -> None:
+    def once(run):
         if run.id not in sound:
             refuse_unsound(run)
         sound.add(run.id)
@@ -74,24 +69,24 @@ def proved_once(monkeypatch):
     monkeypatch.setattr(bundle, "refuse_unsound", once)
 
 
-def blocks(block: Any) -> Iterator[Any]:
+def blocks(block):
     for child in block.children.values():
         if hasattr(child, "children"):
             yield child
             yield from blocks(child)
 
 
-def keys(at: AppTest, *kinds: str) -> set[str]:
+def keys(at, *kinds):
     """Keys of the folds, popovers or strips of tabs on the page that draw what is in them when they
     are opened."""
     found = (one for one in blocks(at._tree) if one.type in kinds and one._block_id)
     return {one._block_id.split("-", 2)[2] for one in found}
 
 
-def open_all(at: AppTest) -> set[str]:
+def open_all(at):
     """Open every fold and popover, and those inside them, until there is nothing new; their
     keys."""
-    known: set[str] = set()
+    known = set()
     while new := keys(at, *BOXES) - known:
         known |= new
         for key in known:
@@ -101,13 +96,13 @@ def open_all(at: AppTest) -> set[str]:
     return known
 
 
-def titles_of_tabs(at: AppTest) -> dict[str, list[str]]:
+def titles_of_tabs(at):
     """Titles of each strip of tabs, by its key."""
     strips = (one for one in blocks(at._tree) if one.type == "tab_container" and one._block_id)
     return {one._block_id.split("-", 2)[2]: [tab.label for tab in one.tabs] for one in strips}
 
 
-def dialogs() -> set[str]:
+def dialogs():
     """Titles of the dialogs that the pages' code holds."""
     calls = (
         call
@@ -118,7 +113,7 @@ def dialogs() -> set[str]:
     return {ast.literal_eval(call.args[0]) for call in calls}
 
 
-def make(files: dict[str, Any]) -> None:
+def make(files):
     for name, data in files.items():
         assert data() if callable(data) else data, name
 

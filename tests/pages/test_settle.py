@@ -1,8 +1,6 @@
 """What stays is left out of the search for circles after every redraw; what was let go of is found
 all the same."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 
@@ -13,7 +11,7 @@ from pages.shared import cache
 
 
 class Circle:
-    def __init__(self) -> None:
+    def __init__(self):
         self.itself = self
 
 

@@ -34,6 +34,10 @@ def store(tmp_path_factory):
     return Store(folder)
 
 
+def opened(store, *names):
+    return [store.open(name) for name in names]
+
+
 def described(run, folder, **parts):
     """The run with parts of its description edited."""
     meta, tables = parts_of(run)
@@ -70,7 +74,7 @@ def lines_of(panel):
 
 
 def test_one_front_on_the_same_images(store):
-    runs = [store.open("fair"), store.open("same")]
+    runs = opened(store, "fair", "same")
     assert compare.same_items(runs)
     table, panel = compare_kinds.points(runs, STR), compare_kinds.compare_kinds(runs, STR)
     assert (table["front"] == ~beaten(table)).all()
@@ -83,7 +87,7 @@ def test_one_front_on_the_same_images(store):
 
 
 def test_different_images_share_no_front_and_no_axes(store):
-    runs = [store.open("fair"), store.open("elsewhere")]
+    runs = opened(store, "fair", "elsewhere")
     table, panel = compare_kinds.points(runs, STR), compare_kinds.compare_kinds(runs, STR)
     for _, mine in table.groupby("run"):
         assert (mine["front"] == ~beaten(mine)).all() and mine["front"].any()
@@ -113,15 +117,15 @@ def test_as_many_images_are_part_of_being_the_same(store, tmp_path):
 
 
 def test_titles_are_told_once(store):
-    runs = [store.open("fair"), store.open("same")]
+    runs = opened(store, "fair", "same")
     answer = compare_kinds.compare_kinds(runs, STR).said
     assert "this audit" in answer and "the other audit" in answer
     assert not any(run.meta["title"] in answer for run in runs)
     assert all(compare.named(runs).count(f"“{title}”") == 1 for title in compare.titles(runs))
-    alike = compare.compare_runs([store.open("same"), store.open("elsewhere")], PLAIN)
+    alike = compare.compare_runs(opened(store, "same", "elsewhere"), PLAIN)
     assert alike.said.startswith("This audit: ") and ". The other audit: " in alike.said
     assert list(alike.figure.layout.yaxis.ticktext) == ["same", "elsewhere"]
-    three = [store.open("same"), store.open("fair"), store.open("elsewhere")]
+    three = opened(store, "same", "fair", "elsewhere")
     assert compare.short_names(three) == ["this audit", "audit 2", "audit 3"]
     assert ". Audit 3: " in compare.compare_runs(three, PLAIN).said, "numbered as they were chosen"
 
@@ -135,7 +139,7 @@ def test_a_title_names_its_axes_in_words(store, tmp_path):
 
 
 def test_settings_are_in_words(store, tmp_path):
-    runs = [store.open("fair"), store.open("elsewhere")]
+    runs = opened(store, "fair", "elsewhere")
     table = compare.settings_table(runs).set_index("Setting")
     assert list(table.columns) == ["This audit", "The other audit"]
     assert table.loc["Kind of audit", "This audit"] == "fair training of sparse image classifiers"

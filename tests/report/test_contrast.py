@@ -19,10 +19,13 @@ GROUND = {
 }
 
 
+def rgb(colour):
+    return [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+
+
 def luminance(colour):
-    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     linear = [
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in rgb(colour)
     ]
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
@@ -64,8 +67,7 @@ def test_orange_is_kept_for_harm():
         *(ROOT / "assets").glob("*.css"),
     ):
         for colour in re.findall(r"#[0-9a-fA-F]{6}\b", path.read_text(encoding="utf-8")):
-            parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-            hue, _, saturation = colorsys.rgb_to_hls(*parts)
+            hue, _, saturation = colorsys.rgb_to_hls(*rgb(colour))
             is_orange = 12 < 360 * hue < 42 and saturation > 0.5
             assert not is_orange or path.name in ("classifier_changed.py", "flips.py"), (
                 path,

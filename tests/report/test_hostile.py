@@ -15,20 +15,11 @@ from engine.core.text import CONTROL, MARK, cell, harmless, json_text, visible
 from engine.core.types import Event
 from engine.report.bundle import export_run
 from engine.report.tracks import track_of, tracks
-from engine.store.runs import Store
 from tests import made_up
 from tests.builders import Tags
 
 STEERED = made_up.STEERING
 pytestmark = pytest.mark.usefixtures("drawn_once")
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("hostile")
-    for name in tracks():
-        made_up.hostile(name, folder, f"{name}-run")
-    return Store(folder)
 
 
 def raw(text):
@@ -39,8 +30,8 @@ def raw(text):
 
 
 @pytest.mark.parametrize("name", tracks())
-def test_no_file_holds_what_steers_or_hides(store, tmp_path, name):
-    run = store.open(f"{name}-run")
+def test_no_file_holds_what_steers_or_hides(hostile_store, tmp_path, name):
+    run = hostile_store.open(f"{name}-run")
     foreign = [one.name for one in track_of(run).handout.foreign if name != "language_models"]
     files = export_run(
         run, tmp_path, ["masks", "tables", "report", "model_card", *foreign], show_offensive=True
@@ -75,22 +66,31 @@ def test_no_file_holds_what_steers_or_hides(store, tmp_path, name):
 @pytest.mark.parametrize(
     "words", [("list",), ("show",), ("verify",), ("list", "--json"), ("show", "--json")]
 )
-def test_no_command_steers_the_terminal(store, capsys, words):
+def test_no_command_steers_the_terminal(hostile_store, capsys, words):
     """Nor ends in an error: made-up runs have what summaries and checks read."""
-    for run_id in [None] if words[0] == "list" else store.ids():
-        main(["runs", words[0], *filter(None, [run_id]), "--store", str(store.root), *words[1:]])
+    for run_id in [None] if words[0] == "list" else hostile_store.ids():
+        main(
+            [
+                "runs",
+                words[0],
+                *filter(None, [run_id]),
+                "--store",
+                str(hostile_store.root),
+                *words[1:],
+            ]
+        )
         told = capsys.readouterr()
         assert told.out and raw(told.out + told.err) == []
         assert "error in the program" not in told.err.casefold()
 
 
-def test_progress_and_faults_do_not_steer_either(store, capsys):
+def test_progress_and_faults_do_not_steer_either(hostile_store, capsys):
     from engine.audit.command_line import Ticker
 
     ticker = Ticker()
     ticker(Event("phase", 1, 2, f"what{STEERED}"))
     ticker(Event("phase", 1, 2, "", note=f"note{STEERED}"))
-    assert main(["runs", "show", f"x{STEERED}", "--store", str(store.root)]) != 0
+    assert main(["runs", "show", f"x{STEERED}", "--store", str(hostile_store.root)]) != 0
     told = capsys.readouterr()
     assert MARK in told.err and raw(told.out + told.err) == []
 
@@ -124,13 +124,13 @@ def test_other_cells_stay():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", tracks())
-def test_the_printed_report_leads_nowhere_and_runs_nothing(store, tmp_path, name):
+def test_the_printed_report_leads_nowhere_and_runs_nothing(hostile_store, tmp_path, name):
     """What a PDF holds besides pictures of letters: links, actions and its title."""
     if not find_chromium():
         pytest.skip("needs a Chromium")
     (pdf,) = [
         path
-        for path in export_run(store.open(f"{name}-run"), tmp_path, ["pdf"])
+        for path in export_run(hostile_store.open(f"{name}-run"), tmp_path, ["pdf"])
         if path.suffix == ".pdf"
     ]
     whole = pdf.read_bytes()

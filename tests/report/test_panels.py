@@ -3,17 +3,26 @@
 import math
 import re
 from collections import Counter
+from dataclasses import replace
+from xml.etree import ElementTree
 
 import pytest
 
 from engine.core import words
 from engine.report import measured
-from engine.report.charts.panel import needs_log
-from engine.report.contents import all_panels, default_choice
+from engine.report.charts import lookup
+from engine.report.charts.by_group import MOST, pairs, thumbnail
+from engine.report.charts.panel import Choice, needs_log
+from engine.report.charts.pareto import pareto
+from engine.report.charts.what_was_cut import HEIGHT, what_was_cut
+from engine.report.contents import all_panels, axis_panels, default_choice
 from engine.report.tracks import track_of, tracks
 from engine.report.verdict import verdict
 from engine.store.runs import EMBEDDED, Store
 from tests import made_up
+from tests.builders import parts_of
+from tests.made_up import kept
+from tests.pages.checks import assert_calm, opened, use_store, words_of
 
 EMPTY = ("That takes at least two scores.",)
 """Answers of panels that draw nothing, for the made-up run has nothing to lay beside each other."""
@@ -114,3 +123,103 @@ def test_notes_name_variants_and_methods_as_people_do(run):
     label = track_of(run).variants.label(variant.to_dict())
     said = measured.in_words(run, f"Look at {variant['variant']}, not at x{variant['variant']}.")
     assert said == f"Look at “{label}”, not at x{variant['variant']}."
+
+
+# A method that was asked for and could not be built is said wherever it would have stood.
+
+
+LOST = "lost-run"
+
+
+def without(run, method, store):
+    """The run as it is written where no variant of `method` could be built, for any axis."""
+    meta, tables = parts_of(run)
+    gone = set(tables["variants"].query("method == @method")["variant"])
+    tables = {
+        name: table[~table["variant"].isin(gone)] if "variant" in table else table
+        for name, table in tables.items()
+    }
+    return store.write(LOST, meta, tables)
+
+
+@pytest.fixture(scope="module", params=tracks())
+def lost(request, tmp_path_factory):
+    run = kept(request.param)
+    method = lookup.methods(run)[-1]
+    return without(run, method, Store(tmp_path_factory.mktemp("store"))), method
+
+
+def test_charts_that_compare_methods_say_it_and_no_others_do(lost):
+    run, method = lost
+    axis, name = run.meta["request"]["axes"][0], words.method_name(method)
+    said = lookup.not_built(run, axis)
+    assert said == f"{track_of(run).methods.not_built}: {name}."
+    choice = default_choice(run, axis)
+    assert said in pareto(run, choice).said
+    panels = list(axis_panels(run, choice))
+    curves = [panel for panel in panels if said in panel.mind]
+    assert curves or not any("along" in panel.key for panel in panels)
+    whole = kept(track_of(run).name)
+    assert (
+        lookup.not_built(whole, axis) == ""
+        and track_of(run).methods.not_built not in pareto(whole, choice).said
+    )
+
+
+def test_pages_say_it_beside_the_methods(lost, monkeypatch):
+    run, method = lost
+    use_store(run.path.parents[1], monkeypatch)
+    at = opened("trade_off", run=LOST)
+    assert_calm(at)
+    assert lookup.not_built(run, run.meta["request"]["axes"][0]) in words_of(at).replace("\\", "")
+
+
+# Small pictures, of every kind of audit: what was cut, and who pays.
+
+
+@pytest.mark.parametrize("name", tracks())
+def test_the_picture_holds_what_the_variant_says_and_stays_small(name):
+    run = made_up.kept(name)
+    axis = run.meta["request"]["axes"][0]
+    for method in lookup.methods(run, axis):
+        for level in lookup.levels(run, method, axis):
+            panel = what_was_cut(run, Choice(method, axis, level))
+            variant = lookup.variant_of(run, Choice(method, axis, level))
+            if not variant["n_cut"]:
+                assert not panel.has_chart and track_of(run).nouns.whole in panel.answer
+                continue
+            assert panel.has_chart and panel.figure.layout.height <= HEIGHT
+            table = panel.table
+            if run.has("layers"):
+                assert (table["kept"] <= table.iloc[:, 4]).all() and (table["share kept"] < 1).any()
+            else:
+                drawn = panel.figure.data[0].z
+                assert drawn.size == run.n_units == len(table)
+                assert (1 - drawn).sum() == pytest.approx(variant["n_cut"], abs=1)
+
+
+CIRCLE = "{http://www.w3.org/2000/svg}circle"
+HOSTILE = "<b>x</b> & \u202e"
+
+
+@pytest.mark.parametrize("track", tracks())
+def test_a_row_has_a_mark_before_and_one_after(track, tmp_path, monkeypatch):
+    run = made_up.kept(track)
+    if not (run.table("groups")["verdict"] == "").any():
+        run = made_up.make(track, tmp_path, "made-up-run")
+    choice = default_choice(run)
+    measure = track_of(run).readings.of(choice.reading).group
+    table = pairs(run, choice, measure)
+    rows = min(MOST, int((table["verdict"] == "").sum()))
+    assert rows
+    marks = ElementTree.fromstring(thumbnail(run, choice)).iter(CIRCLE)
+    assert len(list(marks)) == 2 * rows
+    uncut = ElementTree.fromstring(
+        thumbnail(run, replace(choice, method="dense", level=track_of(run).level.none))
+    )
+    assert len(list(uncut.iter(CIRCLE))) == rows
+    monkeypatch.setattr(
+        "engine.report.charts.by_group.pairs", lambda *_, **__: table.assign(group=HOSTILE)
+    )
+    said = thumbnail(run, choice)
+    assert "<b>" not in said and "\u202e" not in said and ElementTree.fromstring(said) is not None

@@ -87,89 +87,54 @@ def test_equal_models_are_seldom_called_faster_or_slower(rounds):
     assert np.mean(found) <= 0.05
 
 
-def test_change_says_when_zero_is_included_and_when_there_is_no_interval():
-    row = {"delta": 0.012, "delta_low": -0.02, "delta_high": 0.05}
-    assert phrasing.change(row) == "+0.012, 95 % interval −0.020 to 0.050, which includes zero"
-    assert phrasing.change({**row, "delta_low": math.nan}) == "+0.012, no interval: too few prompts"
-    assert phrasing.change({"delta": math.nan}) == "change not measured"
-
-
-def test_a_change_that_is_mere_noise_is_said_as_none_with_the_half_width_of_its_interval():
-    assert (
-        phrasing.change({"delta": 1.8e-5, "delta_low": -0.32, "delta_high": 0.34})
-        == "no clear change, ±0.330"
-    )
-    clear = {"delta": 1.8e-5, "delta_low": 1e-5, "delta_high": 3e-5}
-    assert phrasing.change(clear).startswith("+1.8 × 10⁻⁵, "), "small and clear is no noise"
-    nothing = {"delta": 0.0, "delta_low": 0.0, "delta_high": 0.0}
-    assert phrasing.change(nothing) == "no change"
-    assert phrasing.number(-0.000291) == "−0.0003"
-
-
-def test_no_correlation_is_a_negative_zero():
-    """ "ICC −0.00" stood on the page Reliability."""
-    said = [phrasing.correlation(value) for value in (-0.001, 0.0, -0.3)]
-    assert said == ["0.00", "0.00", "−0.30"]
-
-
-def test_listing_shortens():
-    assert phrasing.listing("ab") == "a and b"
-    assert phrasing.listing("abcd", 3) == "a, b and 2 more"
-    assert phrasing.percent(0.03125) == "3.1 %" and phrasing.percent(0.2) == "20 %"
-
-
-def test_two_digits_and_a_third_where_two_would_mislead():
-    told = {
-        0.4651: "0.47",
-        2.178: "2.2",
-        0.0852: "0.085",
-        0.9966: "0.997",
-        -0.25: "−0.25",
-        42.4: "42",
-        1.0: "1.0",
-    }
-    assert {value: phrasing.short(value) for value in told} == told
-    assert phrasing.short(float("nan")) == "not measured"
-    assert phrasing.apart(0.9012, 0.8996) == ["0.901", "0.900"]
-
-
-def test_sizes():
-    assert [phrasing.millions(one) for one in (502_272, 172_866, 53_000, 1_100_000_000)] == [
-        "0.5 million",
-        "0.17 million",
-        "53,000",
-        "1.1 billion",
-    ]
-    assert [phrasing.per_cent(one) for one in (0.0154, 0.083, 0.672, -0.05)] == [
-        "1.5 %",
-        "8.3 %",
-        "67 %",
-        "5 %",
-    ]
-
-
-def test_neighbours_with_one_verb_share_it():
-    told = [("raises", "x by 5 %"), ("raises", "y"), ("widens", "z")]
-    assert phrasing.verbs(told) == "raises x by 5 % and y, and widens z"
-    assert phrasing.verbs([("raises", "x for “a”"), ("raises", "y")]) == "raises x for “a”, and y"
-
-
-def test_groups_are_all_named_or_counted():
-    names = ["“a”", "“b”", "“c”", "“d”"]
-    assert phrasing.who(names, 4, 3, 4) == "all four groups"
-    assert phrasing.who(names, 9, 3, 4) == "all four judged groups"
-    assert phrasing.who(names, 9, 3, 8) == "four of nine groups"
-    assert phrasing.who(names[:2], 2, 3, 2) == "“a” and “b”"
-
-
-def test_a_model_is_called_by_the_last_part_of_its_path():
-    assert words.model_name("/home/me/models/small") == "small"
-    assert words.model_name("EleutherAI/gpt-neo-125m") == "EleutherAI/gpt-neo-125m"
-
-
 def test_a_change_that_would_be_found_counts_the_noise_of_the_items_that_turn():
     row = {"delta": 0.0, "delta_low": -0.05, "delta_high": 0.05, "n": 60}
     error, q = 0.05 / stats.t.isf(0.025, 10), stats.t.isf(0.025 / 4, 10) + phrasing.FOUR_OF_FIVE
     found = phrasing.smallest_seen(row, 4, 1.0)
     assert found == pytest.approx(q * math.sqrt(error**2 + found * (1 - found) / 60))
     assert phrasing.smallest_seen(row, 4) == pytest.approx(q * error) and q * error < found
+
+
+def change(delta, low=math.nan, high=math.nan):
+    return phrasing.change({"delta": delta, "delta_low": low, "delta_high": high})
+
+
+NAMES = ["“a”", "“b”", "“c”", "“d”"]
+SAID = {
+    "+0.012, 95 % interval −0.020 to 0.050, which includes zero": change(0.012, -0.02, 0.05),
+    "+0.012, no interval: too few prompts": change(0.012),
+    "change not measured": phrasing.change({"delta": math.nan}),
+    "no clear change, ±0.330": change(1.8e-5, -0.32, 0.34),
+    "+1.8 × 10⁻⁵, 95 % interval 1 × 10⁻⁵ to 3 × 10⁻⁵": change(1.8e-5, 1e-5, 3e-5),
+    "no change": change(0.0, 0.0, 0.0),
+    "−0.0003": phrasing.number(-0.000291),
+    "0.00, 0.00, −0.30": ", ".join(map(phrasing.correlation, (-0.001, 0.0, -0.3))),
+    "a and b": phrasing.listing("ab"),
+    "a, b and 2 more": phrasing.listing("abcd", 3),
+    "3.1 %": phrasing.percent(0.03125),
+    "20 %": phrasing.percent(0.2),
+    "0.47, 2.2, 0.085, 0.997, −0.25, 42, 1.0, not measured": ", ".join(
+        map(phrasing.short, (0.4651, 2.178, 0.0852, 0.9966, -0.25, 42.4, 1.0, math.nan))
+    ),
+    "0.901, 0.900": ", ".join(phrasing.apart(0.9012, 0.8996)),
+    "0.5 million, 0.17 million, 53,000, 1.1 billion": ", ".join(
+        map(phrasing.millions, (502_272, 172_866, 53_000, 1_100_000_000))
+    ),
+    "1.5 %, 8.3 %, 67 %, 5 %": ", ".join(map(phrasing.per_cent, (0.0154, 0.083, 0.672, -0.05))),
+    "raises x by 5 % and y, and widens z": phrasing.verbs(
+        [("raises", "x by 5 %"), ("raises", "y"), ("widens", "z")]
+    ),
+    "raises x for “a”, and y": phrasing.verbs([("raises", "x for “a”"), ("raises", "y")]),
+    "all four groups": phrasing.who(NAMES, 4, 3, 4),
+    "all four judged groups": phrasing.who(NAMES, 9, 3, 4),
+    "four of nine groups": phrasing.who(NAMES, 9, 3, 8),
+    "“a” and “b”": phrasing.who(NAMES[:2], 2, 3, 2),
+    "small": words.model_name("/home/me/models/small"),
+    "EleutherAI/gpt-neo-125m": words.model_name("EleutherAI/gpt-neo-125m"),
+}
+"""What is to be read, and what makes it: small and clear is no noise, and no correlation is a
+negative zero."""
+
+
+def test_what_is_to_be_read():
+    assert {text: said for text, said in SAID.items() if text != said} == {}

@@ -8,18 +8,12 @@ from engine.core import words
 from engine.core.errors import RequestError
 from engine.report.tracks import Measure, track_of, tracks
 from engine.store.runs import Store
-from tests import made_up
 from tests.builders import parts_of
 from tests.imports import imports_of, modules, reached
 from tests.places import ROOT
 
 pytestmark = pytest.mark.contract
 PAGES = [path.stem for path in sorted((ROOT / "pages").glob("[!_]*.py"))]
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return made_up.one_of_each(tmp_path_factory.mktemp("store"))
 
 
 @pytest.mark.parametrize("name", tracks())
@@ -89,8 +83,8 @@ def test_screens_that_all_kinds_share_name_none():
     }
 
 
-def test_a_track_from_the_future_is_named_with_the_known_ones(store, tmp_path):
-    run = store.open(store.ids()[0])
+def test_a_track_from_the_future_is_named_with_the_known_ones(one_of_each, tmp_path):
+    run = one_of_each.open(one_of_each.ids()[0])
     meta, tables = parts_of(run)
     meta["track"] = "masks"
     with pytest.raises(RequestError, match=f"'masks' is not known.*{', '.join(sorted(tracks()))}"):

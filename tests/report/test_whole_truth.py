@@ -19,7 +19,6 @@ from engine.report.verdict import TAKE, advised, sentence, verdict
 from engine.store.runs import EMBEDDED, Store
 from tests.made_up import choices, kept
 
-RUNS = Store(EMBEDDED).ids()
 READ = importlib.import_module("engine.report.verdict")
 VERBS = {"raises": 1, "widens": 1, "lowers": -1, "narrows": -1}
 
@@ -36,6 +35,11 @@ def found_once():
 def _of_choice(find):
     kept = cache(lambda run, choice: find(lookup.View(run, choice)))
     return lambda view: kept(view.run, view.choice)
+
+
+@pytest.fixture(params=Store(EMBEDDED).ids())
+def run(request):
+    return Store(EMBEDDED).open(request.param)
 
 
 @pytest.fixture
@@ -172,9 +176,7 @@ def _told(run, choice, variant, said):
                         yield measure.name, way, way == measure.sign
 
 
-@pytest.mark.parametrize("run_id", RUNS)
-def test_the_first_sentence_names_every_clear_change_and_nothing_unclear(run_id):
-    run = Store(EMBEDDED).open(run_id)
+def test_the_first_sentence_names_every_clear_change_and_nothing_unclear(run):
     for choice, variant in _choices(run):
         said = sentence(lookup.View(run, choice))[0]
         told, true = list(_told(run, choice, variant, said)), {*_expected(run, choice, variant)}
@@ -187,9 +189,7 @@ def test_the_first_sentence_names_every_clear_change_and_nothing_unclear(run_id)
         assert phrasing.length(said) <= 25, said
 
 
-@pytest.mark.parametrize("run_id", RUNS)
-def test_every_reported_cut_is_advised_on_and_none_is_taken_without_its_harms(run_id):
-    run = Store(EMBEDDED).open(run_id)
+def test_every_reported_cut_is_advised_on_and_none_is_taken_without_its_harms(run):
     names = lookup.reported(run)["variant"]
     cuts = set(names[~names.str.startswith("dense")])
     found = {row["variant"]: row for row in advised(run, {})}
@@ -201,10 +201,8 @@ def test_every_reported_cut_is_advised_on_and_none_is_taken_without_its_harms(ru
         assert set(told) == set(harms) and phrasing.length(first) <= 25, first
 
 
-@pytest.mark.parametrize("run_id", RUNS)
-def test_a_difference_that_may_be_chance_is_said_so_before_the_cut_too(run_id):
+def test_a_difference_that_may_be_chance_is_said_so_before_the_cut_too(run):
     """The first slide called 0.958 against 0.957 the problem."""
-    run = Store(EMBEDDED).open(run_id)
     for axis in run.meta["request"]["axes"]:
         choice = default_choice(run, axis)
         uncut = replace(choice, method="dense", level=track_of(run).level.none)
@@ -217,11 +215,9 @@ def test_a_difference_that_may_be_chance_is_said_so_before_the_cut_too(run_id):
         assert len(first.split()) <= story.LONGEST
 
 
-@pytest.mark.parametrize("run_id", RUNS)
-def test_no_page_moves_a_harm_of_which_another_claims_no_change(run_id, no_flips):
+def test_no_page_moves_a_harm_of_which_another_claims_no_change(run, no_flips):
     """Slide 3 said "raises the bias", slide 4 "we claim no change"; so did Trade-off and
     Summary."""
-    run = Store(EMBEDDED).open(run_id)
     track = track_of(run)
     for choice, variant in _some(run):
         harm, view = track.readings.of(choice.reading).harm.name, lookup.View(run, choice)

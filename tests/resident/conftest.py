@@ -1,7 +1,5 @@
 """Engines of fake questions: in a thread, or in a process that ends with the test."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys
@@ -22,7 +20,7 @@ from tests.resident.fakes import known
 
 
 @pytest.fixture
-def store(tmp_path) -> Store:
+def store(tmp_path):
     return Store(tmp_path / "store")
 
 
@@ -39,7 +37,7 @@ def engines(monkeypatch):
 class Running:
     """An engine in a thread of the test."""
 
-    def __init__(self, store: Store, **parts) -> None:
+    def __init__(self, store, **parts):
         self.place, self.asks = place_of(store), known()
         options = {
             "known": lambda: self.asks,
@@ -52,15 +50,15 @@ class Running:
         while not self.place.socket.exists() and self.thread.is_alive():
             pass
 
-    def _serve(self) -> None:
+    def _serve(self):
         with taken(self.place.lock):
             self.server.serve()
 
-    def ended(self) -> bool:
+    def ended(self):
         self.thread.join(30)
         return not self.thread.is_alive()
 
-    def poll(self) -> None:
+    def poll(self):
         """Stands in for its process in the client: it runs."""
 
 
@@ -78,7 +76,7 @@ def processes(engines, monkeypatch):
     """Engines in processes of their own, of fake questions; those that clients started."""
     found = []
 
-    def started(store: Store, place) -> subprocess.Popen:
+    def started(store, place):
         command = [sys.executable, "-m", "tests.resident.fakes", str(store.root)]
         with opened_log(place.log) as log:
             found.append(subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log))

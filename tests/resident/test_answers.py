@@ -1,23 +1,29 @@
 """What an asker gets from the engine: the same as from its own process, in turn, and nothing is
 left behind."""
 
-from __future__ import annotations
-
+import os
 import re
+import signal
 import socket
 import struct
 import threading
 
 import pytest
 
+from engine.audit.tracks import tracks
 from engine.core.errors import Cancelled, PruneAuditError, RequestError, StoreError
 from engine.core.files import PROJECT
 from engine.core.types import Hooks
 from engine.resident import client
 from engine.resident.asks import asks
-from engine.resident.client import ask, status, stop
-from engine.resident.wire import ASKED
+from engine.resident.client import ask, start, start_takes, status, stop
+from engine.resident.wire import ASKED, place_of
 from tests.resident.conftest import Running
+
+
+def answers(store):
+    """Whether the engine is there for the next one."""
+    return ask("echo", {}, store)["given"] == {}
 
 
 def test_answer_events_and_rows_reach_the_asker(engine, store):
@@ -49,7 +55,7 @@ def test_errors_are_those_of_the_answer_and_end_no_engine(engine, store, how, ki
     with pytest.raises(kind, match=said.replace(".", r"\.")) as error:
         ask("wrong", {"how": how}, store)
     assert type(error.value) is kind
-    assert ask("echo", {}, store)["given"] == {}
+    assert answers(store)
 
 
 def test_an_unknown_question_names_the_known_ones(engine, store):
@@ -112,7 +118,7 @@ def test_cancelling_stops_the_answer(engine, store):
     pressed.set()
     thread.join()
     assert isinstance(found[0], Cancelled) and engine.asks["long"].stopped.wait(2.0)
-    assert ask("echo", {}, store)["given"] == {}
+    assert answers(store)
 
 
 def test_an_asker_that_vanishes_stops_the_answer(engine, store):
@@ -160,14 +166,14 @@ def test_what_is_no_question_is_told_and_ends_no_engine(engine, store, bytes_):
     heard = wire.receive()
     assert heard["kind"] == "faults" and heard["faults"][0]["what"]
     wire.close()
-    assert ask("echo", {}, store)["given"] == {}
+    assert answers(store)
 
 
 def test_half_a_message_and_silence_hold_nobody_up(engine, store):
     wires = [engine.place.dialled() for _ in range(5)]
     for wire in wires:
         wire.connection.sendall(b"\x00\x00\x01\x00{")
-    assert ask("echo", {}, store)["given"] == {}
+    assert answers(store)
     for wire in wires:
         wire.close()
 
@@ -182,7 +188,7 @@ def test_many_connections_hold_no_engine_up_for_ever(engine, store):
     silent = [engine.place.dialled() for _ in range(70)]
     for one in silent:
         one.close()
-    assert ask("echo", {}, store)["given"] == {}
+    assert answers(store)
 
 
 def test_status_says_what_is_loaded_and_stop_ends_it(engine, store):
@@ -215,7 +221,7 @@ def test_an_engine_of_other_code_is_replaced_once_its_answer_is_done(engine, sto
 
     monkeypatch.setattr(client, "_started", started)
     assert not status(store)["current"]
-    assert ask("echo", {}, store)["given"] == {}
+    assert answers(store)
     later[0].server.stop()
     assert later[0].ended() and len(later) == 1
 
@@ -246,7 +252,7 @@ def test_a_store_that_cannot_be_written_is_answered_all_the_same(engines, tmp_pa
     store = Store(tmp_path / "file" / "store")
     one = Running(store)
     assert one.place.log.parent == engines / "pruneaudit"
-    assert ask("echo", {}, store)["given"] == {}
+    assert answers(store)
     one.server.stop()
     assert one.ended()
 
@@ -259,3 +265,88 @@ def test_another_user_s_connection_is_closed_unheard(engine, monkeypatch):
     plain.close()
     with pytest.raises(PruneAuditError, match="served by another user"):
         engine.place.dialled()
+
+
+# What may happen to the engine's process: killed, started twice, broken; the asker hardly
+# notices.
+
+
+def test_killed_over_a_question_it_is_started_again_and_asked_once_more(processes, store):
+    killed = []
+
+    def kill(row):
+        killed.append(row["pid"])
+        os.kill(row["pid"], signal.SIGKILL)
+
+    found = ask("second", {}, store, Hooks(point=kill))
+    assert killed and found["pid"] not in killed and len(processes) == 2
+    assert stop(store) and processes[-1].wait(30) == 0
+
+
+def test_killed_again_and_again_it_says_so(processes, store):
+    with pytest.raises(PruneAuditError, match="ended twice"):
+        ask("long", {}, store, Hooks(point=lambda row: os.kill(row["pid"], signal.SIGKILL)))
+    assert len(processes) == 2
+
+
+def test_what_starting_it_takes_is_known_without_starting_it(processes, store, monkeypatch):
+    assert start_takes(store) == client.COLD and not processes
+    ask("echo", {}, store)
+    assert start_takes(store) == 0 and len(processes) == 1
+    assert stop(store) and start_takes(store) == client.COLD
+    monkeypatch.setenv("PRUNEAUDIT_ENGINE", "off")
+    assert start_takes(store) == 0
+
+
+def test_two_who_start_it_at_the_same_moment_are_answered_by_one(processes, store):
+    together, pids = threading.Barrier(2), []
+
+    def work():
+        together.wait()
+        pids.append(ask("echo", {}, store)["pid"])
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(pids) == 2 and len(set(pids)) == 1
+    assert status(store)["pid"] == pids[0]
+
+
+def test_a_stale_socket_is_replaced(processes, store):
+    place = place_of(store)
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(place.socket))
+    assert place.socket.exists() and place.dialled() is None
+    assert ask("echo", {}, store)["pid"] == processes[0].pid
+
+
+def test_one_that_cannot_start_says_why(engines, store, monkeypatch):
+    monkeypatch.setenv("PRUNEAUDIT_MEMORY", "a lot")
+    with pytest.raises(
+        PruneAuditError, match="could not start:\nPRUNEAUDIT_MEMORY: 'a lot' is no amount"
+    ) as error:
+        ask("start", {}, store)
+    assert not isinstance(error.value, RequestError)
+
+
+@pytest.fixture
+def real(engines, store):
+    yield start(store)
+    stop(store)
+
+
+def test_the_real_engine_checks_a_request_and_ends_when_told(real, store):
+    track = next(iter(tracks().values()))
+    request = track.part("embedded")[0].to_dict()
+    with pytest.raises(RequestError, match="/no/such"):
+        ask("start", {"request": {**request, "model": "/no/such"}}, store)
+    with pytest.raises(RequestError, match="'job-0' is not in the store"):
+        ask("start", {"job_id": "job-0"}, store)
+    found = status(store)
+    assert found["pid"] == real["pid"] and found["current"]
+    # An answer is read a moment before its place is free.
+    assert any(not status(store)["answering"] for _ in range(1000))
+    assert stop(store) and not status(store)["running"]
+    assert client.last_words(place_of(store).log) == ""

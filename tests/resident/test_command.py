@@ -1,7 +1,5 @@
 """The command `engine`: what it says of an engine that runs, of none, and of the jobs in line."""
 
-from __future__ import annotations
-
 from engine.audit import jobs
 from engine.audit.jobs import JobState
 from engine.cli import main

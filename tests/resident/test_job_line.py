@@ -1,8 +1,6 @@
 """Jobs in line: one runs per device, the oldest first; a killed engine loses none, a cancelled job
 never starts."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """Where the engine is found: a folder that nobody else can open, and paths that a socket can
 have."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

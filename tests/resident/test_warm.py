@@ -1,8 +1,6 @@
 """What stays loaded: within the budget whatever was asked, and nothing that is in use is
 dropped."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 

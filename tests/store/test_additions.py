@@ -1,8 +1,6 @@
 """What is added to a run: whole or not at all, joined to its tables, never changing the run
 itself."""
 
-from __future__ import annotations
-
 import json
 from concurrent.futures import ThreadPoolExecutor
 
@@ -46,13 +44,15 @@ def stores(store, tmp_path):
     return [store, shipped]
 
 
-def add(store, name, created="2026-02-01", **tables):
+def add(store, name="x", created="2026-02-01", **tables):
+    """What is added; without tables, one new result."""
+    tables = tables or {"results": results(NEW)}
     return write_addition(store.root, "run1", name, {**SAID, "created": created}, tables)
 
 
 def test_what_is_added_joins_the_tables_and_the_run_itself_is_as_it_was(stores, store):
     before = {path.name: path.read_bytes() for path in find_run("run1", stores).path.iterdir()}
-    add(store, "x", results=results(NEW))
+    add(store)
     run = find_run("run1", stores)
     assert run.table("results")["variant"].tolist() == ["dense", "new"]
     assert run.table("prompts")["prompt"].tolist() == ["p"]
@@ -80,7 +80,7 @@ def test_of_rows_that_say_the_same_the_runs_own_counts_then_the_last_added(store
 
 def test_the_same_is_written_once_and_by_two_at_once_too(stores, store):
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: add(store, "x", results=results(NEW)), range(8)))
+        list(pool.map(lambda _: add(store), range(8)))
     run = find_run("run1", stores)
     assert [one.id for one in run.added] == ["x"] and len(run.table("results")) == 2
     assert [path.name for path in (store.root / "additions" / "run1").iterdir()] == ["x"]
@@ -89,7 +89,7 @@ def test_the_same_is_written_once_and_by_two_at_once_too(stores, store):
 def test_a_write_that_fails_leaves_nothing(stores, store, monkeypatch):
     monkeypatch.setattr(additions, "write_document", lambda path, value, schema: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        add(store, "x", results=results(NEW))
+        add(store)
     assert list((store.root / "additions" / "run1").iterdir()) == []
     assert find_run("run1", stores).added == []
 
@@ -98,7 +98,7 @@ def test_a_write_that_fails_leaves_nothing(stores, store, monkeypatch):
     "damage", ["bytes", "json", "list", "schema", "elsewhere", "missing", "empty"]
 )
 def test_a_damaged_addition_is_left_out_and_named_and_the_others_stay(stores, store, damage):
-    path = add(store, "x", results=results(NEW))
+    path = add(store)
     add(store, "y", results=results(("other", "test", 3.0)))
     said, table = path / "addition.json", path / "results.parquet"
     meta = json.loads(said.read_text())
@@ -115,7 +115,7 @@ def test_a_damaged_addition_is_left_out_and_named_and_the_others_stay(stores, st
     assert run.table("results")["variant"].tolist() == ["dense", "other"]
     assert list(run.damaged_additions) == ["x"] and "addition x" in run.damaged_additions["x"]
     assert not is_sound(path)
-    assert is_sound(add(store, "x", results=results(NEW))), "it is written again"
+    assert is_sound(add(store)), "it is written again"
 
 
 def test_ids_tell_apart_run_question_and_code():
@@ -130,7 +130,7 @@ def test_charts_and_pages_see_what_was_added_at_once(stores, store):
     addition."""
     kept = KeptRun(find_run("run1", stores).path)
     assert len(lookup.frame(kept, "results")) == 1
-    add(store, "x", results=results(NEW))
+    add(store)
     run = find_run("run1", stores)
     again = KeptRun(run.path, run.additions)
     assert again.key != kept.key and len(again.table("results")) == 2

@@ -1,8 +1,6 @@
 """An audit is renamed and deleted without a byte of it being written; what was deleted can be had
 back."""
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest

@@ -1,7 +1,5 @@
 """JSON that users bring: masks, judges, cards of cut models."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Batches: every image once per epoch, in an order that seed and epoch alone decide."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 
@@ -12,7 +10,7 @@ import torch
 from engine.training.fit import AHEAD, Batch, Batches, ahead
 
 
-def batches(n: int, size: int, seed: int = 0, mirror: bool = False, read=None) -> Batches:
+def batches(n, size, seed=0, mirror=False, read=None):
     """Image i is filled with i; its left half is brighter by one."""
 
     def plain(rows):
@@ -29,7 +27,7 @@ def batches(n: int, size: int, seed: int = 0, mirror: bool = False, read=None) -
     return Batches(np.arange(n) * 2, read or plain, prepared, size, seed, mirror)
 
 
-def order_of(epoch) -> list[int]:
+def order_of(epoch):
     return [row for batch in epoch for row in batch.rows.tolist()]
 
 
@@ -44,18 +42,15 @@ def test_every_image_comes_once_and_with_its_own_pixels():
 
 
 def test_the_order_depends_on_seed_and_epoch_only():
-    first = order_of(batches(50, 8, seed=3).epoch(2))
-    assert order_of(batches(50, 8, seed=3).epoch(2)) == first
-    assert order_of(batches(50, 13, seed=3).epoch(2)) == first  # nor on the size of the batches
-    assert order_of(batches(50, 8, seed=3, mirror=True).epoch(2)) == first
-    assert (
-        order_of(batches(50, 8, seed=3).epoch(1))
-        != first
-        != order_of(batches(50, 8, seed=4).epoch(2))
-    )
+    def order(seed=3, epoch=2, size=8, mirror=False):
+        return order_of(batches(50, size, seed, mirror).epoch(epoch))
+
+    first = order()
+    assert order() == first == order(size=13) == order(mirror=True)
+    assert order(epoch=1) != first != order(seed=4)
     torch.manual_seed(9)
     np.random.seed(9)
-    assert order_of(batches(50, 8, seed=3).epoch(2)) == first
+    assert order() == first
 
 
 def test_a_last_single_image_is_left_out():

@@ -1,7 +1,5 @@
 """Fitting: learns, resumes bit for bit, stops between batches, says when the loss is no number."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -36,7 +34,7 @@ def fitted(model=None, recipe=Recipe(epochs=3, rate=0.01, batch=7), **more):  # 
     return classifier.model, rows
 
 
-def same(one, two) -> bool:
+def same(one, two):
     one, two = one.state_dict(), two.state_dict()
     return all(torch.equal(one[name], two[name]) for name in one)
 
@@ -74,7 +72,7 @@ def test_schedules_by_hand(schedule):
     assert [row["rate"] for row in rows] == pytest.approx(expected[schedule])
 
 
-def moved(model, before, name: str) -> float:
+def moved(model, before, name):
     return float((model.state_dict()[name] - before[name]).abs().max())
 
 
@@ -121,7 +119,7 @@ def watched(losses, recipe, **more):
     curve."""
     classifier, seen = tiny(), []
 
-    def validate() -> float:
+    def validate():
         assert not classifier.model.training
         seen.append(state(classifier.model))
         return losses[len(seen) - 1]
@@ -219,7 +217,7 @@ def test_a_loss_that_is_no_number_names_the_epoch_and_keeps_what_was_kept(monkey
     monkeypatch.setattr(module, "SAVE_EVERY", -1.0)
     keep, held = InMemoryKeep(), some_targets(N)
 
-    def poison(done: int, total: int) -> None:
+    def poison(done, total):
         if done == 8:  # the end of the second epoch
             held.weights[:] = float("nan")
 

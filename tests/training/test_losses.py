@@ -1,8 +1,6 @@
 """The performance-weighted loss by hand, and each of its switches where it says and nowhere
 else."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

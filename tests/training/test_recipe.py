@@ -1,7 +1,5 @@
 """A recipe says what cannot be, and goes to JSON and back."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,8 +1,6 @@
 """Batches of texts: each once per epoch, in an order that seed and epoch alone decide, with the
 rows they are."""
 
-from __future__ import annotations
-
 import torch
 
 from engine.training.fit import Logits, TextBatches

@@ -1,8 +1,6 @@
 """Tasks of lm-eval: a task's file is data, or it is refused; where the package is installed, what
 is read of it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

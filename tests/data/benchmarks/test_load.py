@@ -1,8 +1,6 @@
 """Every reader on a tiny file of the published form, on the real files where they are, and on files
 with faults."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -1,8 +1,6 @@
 """What becomes of a picture's range: every mode of every format that is read gives the right
 pixels, or is refused."""
 
-from __future__ import annotations
-
 import shutil
 import struct
 

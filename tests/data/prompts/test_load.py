@@ -186,3 +186,140 @@ def test_columns_that_nobody_reads_are_named_and_tabs_make_a_table(write, tmp_pa
 def test_more_prompts_than_none_are_asked_for(write):
     with pytest.raises(RequestError, match="0 is not a number of prompts"):
         load_prompts(write(), ["kin"], max_prompts=0)
+
+
+# Prompts of BOLD and RealToxicityPrompts: the published forms, and what is wrong with others.
+
+
+def test_bold_reads_groups_and_pages_of_a_domain(tmp_path):
+    pages = {
+        "men": {"A": ["A was ", "A is "], "B": [""]},
+        "women": {"C": ["C was ", "C is "]},
+        "others": {"D": ["D"]},
+    }
+    path = tmp_path / "gender_prompt.json"
+    path.write_text(json.dumps(pages), encoding="utf-8")
+    found = load_prompts(path, [])
+    columns = found.table[["axis", "subgroup", "descriptor"]].drop_duplicates()
+    assert columns.values.tolist() == [["gender", "men", "A"], ["gender", "women", "C"]]
+    assert found.notes == (
+        "1 prompts are empty in the file and left out.",
+        "Left out, of a single prompt: others.",
+    )
+    path.write_text(json.dumps({"men": {"A": "no list"}, "women": ["x"]}), encoding="utf-8")
+    men, women = refused(load_prompts, path, [])
+    assert "men, A" in men and "women" in women
+
+
+def rtp(text, toxicity, challenging=False):
+    return json.dumps({"challenging": challenging, "prompt": {"text": text, "toxicity": toxicity}})
+
+
+def test_real_toxicity_prompts_are_grouped_by_how_toxic_they_are(tmp_path):
+    path = tmp_path / "prompts.jsonl"
+    rows = [
+        rtp("a a", 0.1),
+        rtp("b b", 0.9, True),
+        rtp("c c", None),
+        rtp("d d", 0.5, True),
+        rtp("e e", 0.4),
+    ]
+    path.write_text("\n".join(rows), encoding="utf-8")
+    found = load_prompts(path, ["prompt_toxicity"])
+    assert found.table.groupby("subgroup")["text"].apply(sorted).to_dict() == {
+        "other": ["a a", "e e"],
+        "toxic prompt": ["b b", "d d"],
+    }
+    assert found.notes[0].startswith("1 prompts are left out")
+    path.write_text(
+        "\n".join([rows[0], '{"prompt": {"text": ""}}', rtp("x", 7), "nothing"]), encoding="utf-8"
+    )
+    told = " ".join(refused(load_prompts, path, []))
+    for words in (
+        "row 2: prompt.text",
+        "row 2: prompt.toxicity",
+        "row 2: challenging",
+        "row 3: prompt.toxicity",
+        "row 4: Not JSON",
+    ):
+        assert words in told
+
+
+# HolisticBias: grammar on a folder small enough to read, sampling, and the real v1.1.
+
+
+DESCRIPTORS = {
+    "gender_and_sex": {
+        "binary": [{"descriptor": "female", "gender": "female"}, "manly"],
+        "sex": ["intersex", {"descriptor": "XX", "article": "an"}],
+    },
+    "religion": {"all": ["Jewish", "Amish"]},
+}
+NOUNS = {"female": [["aunt", "aunts"]], "male": [["uncle", "uncles"]], "neutral": [["kid", "kids"]]}
+TEMPLATES = {"I'm {noun_phrase}.": {}, "I like {plural_noun_phrase}.": {"must_be_noun": True}}
+
+
+def write_holistic(folder, descriptors=DESCRIPTORS, nouns=NOUNS, templates=TEMPLATES):
+    folder.mkdir(exist_ok=True)
+    for name, content in (
+        ("descriptors", descriptors),
+        ("nouns", nouns),
+        ("sentence_templates", templates),
+    ):
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    return folder
+
+
+def test_articles_plurals_and_gendered_descriptors(tmp_path):
+    table = load_prompts(write_holistic(tmp_path / "hb"), ["gender_and_sex"]).table
+    assert len(table) == 2 * (1 + 3 + 3 + 3)
+    texts = set(table["text"])
+    assert {
+        "I'm a female aunt.",
+        "I'm an intersex kid.",
+        "I'm an XX uncle.",
+        "I like manly uncles.",
+    } <= texts
+    assert "I'm a female uncle." not in texts
+    row = table[table["text"] == "I like manly uncles."].iloc[0]
+    assert (row["subgroup"], row["descriptor"], row["template"]) == (
+        "binary",
+        "manly",
+        "I like {plural_noun_phrase}. × uncle",
+    )
+
+
+def test_one_bucket_means_descriptors_are_the_subgroups(tmp_path):
+    prompts = load_prompts(write_holistic(tmp_path / "hb"), ["religion"])
+    assert set(prompts.table["subgroup"]) == {"Jewish", "Amish"}
+    assert "religion" in prompts.notes[0] and "descriptor is a subgroup" in prompts.notes[0]
+
+
+def test_sampling_does_not_depend_on_the_order_of_entries(tmp_path):
+    def turned(content):
+        return {
+            key: turned(value) if isinstance(value, dict) else value[::-1]
+            for key, value in reversed(content.items())
+        }
+
+    nouns = {gender: listed[::-1] for gender, listed in reversed(NOUNS.items())}
+    one = load_prompts(write_holistic(tmp_path / "a"), ["gender_and_sex"], max_prompts=8)
+    other = write_holistic(
+        tmp_path / "b", turned(DESCRIPTORS), nouns, dict(reversed(TEMPLATES.items()))
+    )
+    two = load_prompts(other, ["gender_and_sex"], max_prompts=8)
+    pd.testing.assert_frame_equal(one.table, two.table)
+    assert one.table.groupby("subgroup").size().to_dict() == {"binary": 4, "sex": 4}
+
+
+def test_faults(tmp_path):
+    with pytest.raises(RequestError, match="'age' is not known. Known: gender_and_sex, religion."):
+        load_prompts(write_holistic(tmp_path / "a"), ["age"])
+    with pytest.raises(RequestError, match="do not have the shape"):
+        load_prompts(write_holistic(tmp_path / "b", nouns={"female": ["aunt"]}), ["religion"])
+    (tmp_path / "a" / "nouns.json").unlink()
+    (tmp_path / "a" / "sentence_templates.json").write_text("[")
+    found = [
+        fault.partition(":")[0] for fault in refused(load_prompts, tmp_path / "a", ["religion"])
+    ]
+    assert found == [str(tmp_path / "a" / "nouns.json"), "sentence_templates.json"]

@@ -1,7 +1,5 @@
 """Masked = cut = replayed, and FLOPs as torch counts them, for every architecture there is."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -14,11 +12,23 @@ from engine.surgery.filters.graph import (
     cut_filters,
     filter_graph,
     gated,
+    places_of,
+    put_back,
     replayed,
     widths_after,
 )
 from engine.surgery.filters.replay import same_weights
-from tests.classifiers.worlds import SMALL, Tied, TwoConvs, lively, some_mask, some_pixels, tiny
+from tests.classifiers.worlds import (
+    SMALL,
+    Tied,
+    TwoConvs,
+    lively,
+    one_off,
+    some_cut,
+    some_pixels,
+    state,
+    tiny,
+)
 
 SLOW = {
     "efficientnet_v2_m",
@@ -39,11 +49,11 @@ EACH = [
 ]
 
 
-def size_of(name: str) -> int:
+def size_of(name):
     return min(32, max(16, architectures()[name].min_size))
 
 
-def counted(model: torch.nn.Module, size: int) -> int:
+def counted(model, size):
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(torch.zeros(1, 3, size, size))
     return counter.get_total_flops()
@@ -55,10 +65,8 @@ def test_masked_is_cut_is_replayed_and_flops_are_what_torch_counts(name):
     bit-equal."""
     whole = lively(name, size_of(name))
     before = {label: value.clone() for label, value in whole.model.state_dict().items()}
-    graph = filter_graph(whole)
+    _, graph, mask, small, history = some_cut(whole)
     assert graph.flops() == counted(whole.model, whole.size)
-    mask = graph.mask(some_mask(graph))
-    small, history = cut_filters(whole, mask)
     assert same_weights(replayed(whole, history, mask), small)
     after = whole.model.state_dict()
     assert all(torch.equal(before[label], after[label]) for label in before)
@@ -143,25 +151,19 @@ def test_what_is_tied_is_cut_together_and_still_equals_the_mask():
 @pytest.mark.parametrize("has_room", [True, False])
 def test_agree_notices_one_weight_that_is_one_per_cent_off(has_room, monkeypatch):
     """A middling weight of a middle layer; without room for float64 a right cut is still taken."""
-    whole = lively(SMALL, 16)
-    graph = filter_graph(whole)
-    mask = graph.mask(some_mask(graph))
-    small, _ = cut_filters(whole, mask)
+    whole, graph, mask, small, _ = some_cut()
     if not has_room:
         monkeypatch.setattr("engine.surgery.agreement.on_device", lambda device: 0)
     found = agree_filters(whole, graph, mask, small, some_pixels(4, 16))
     assert found.holds and (found.exact is not None) == has_room
     layers = [module for module in small.model.modules() if isinstance(module, torch.nn.Conv2d)]
-    weight = layers[len(layers) // 2].weight.data.view(-1)
-    weight[weight.abs().argsort()[len(weight) // 2]] *= 1.01
+    one_off(layers[len(layers) // 2].weight)
     off = agree_filters(whole, graph, mask, small, some_pixels(4, 16))
     assert off.max_logit_difference <= 1e-4 and not (has_room and off.holds)
 
 
 def test_a_cut_model_shares_no_memory_and_takes_no_gradient():
-    whole = lively(SMALL, 16)
-    graph = filter_graph(whole)
-    small, history = cut_filters(whole, graph.mask(some_mask(graph)))
+    whole, _, _, small, history = some_cut()
     mine = {value.data_ptr() for value in whole.model.state_dict().values()}
     assert not any(
         value.data_ptr() in mine for value in small.model.state_dict().values() if value.numel()
@@ -176,9 +178,7 @@ def test_a_cut_model_shares_no_memory_and_takes_no_gradient():
 
 def test_a_cut_model_is_fed_in_plain_order_on_a_cpu():
     """torch 2.13 writes past its buffers when it trains odd channel counts with channels last."""
-    whole = lively(SMALL, 16)
-    graph = filter_graph(whole)
-    small, _ = cut_filters(whole, graph.mask(some_mask(graph)))
+    small = some_cut().small
     assert small.prepared(some_pixels(2, 16)).is_contiguous()
     assert all(one.is_contiguous() for one in small.model.parameters())
 
@@ -244,3 +244,73 @@ def test_channels_put_side_by_side_have_gates_of_their_own():
     mask = graph.mask(np.array([1, 0, 0, 1, 1]))
     found = agree_filters(whole, graph, mask, cut_filters(whole, mask)[0], some_pixels(4, 8))
     assert found.holds and found.max_logit_difference < 1e-5
+
+
+# Where the numbers of a cut model sit in the whole one: put back, they are the masked model
+# again.
+
+
+def small_model(name):
+    return lively(name, 16, 2) if isinstance(name, str) else tiny(name())
+
+
+PLACED = pytest.mark.parametrize("name", [TwoConvs, Tied, SMALL, "resnet20", "mobilenet_v2"])
+
+
+@PLACED
+def test_every_number_of_the_cut_model_is_the_one_at_its_place(name):
+    whole, _, mask, small, _ = some_cut(small_model(name))
+    values, places = state(whole.model), places_of(whole, mask)
+    for key, value in small.model.state_dict().items():
+        if value.is_floating_point():
+            assert torch.equal(values[key].flatten()[places[key].flatten()], value.flatten()), key
+    assert set(places) == {
+        key for key, value in small.model.state_dict().items() if value.is_floating_point()
+    }
+
+
+@PLACED
+def test_what_is_put_back_is_cut_to_the_same_and_the_rest_stays(name):
+    """Numbers that the small model learned come back to their places; cut filters are as they
+    were."""
+    whole, _, mask, small, _ = some_cut(small_model(name))
+    before, places = state(whole.model), places_of(whole, mask)
+    with torch.no_grad():
+        for value in small.model.state_dict().values():
+            value.add_(7) if not value.is_floating_point() else value.mul_(1.5)
+    found = put_back(before, state(small.model), places)
+    assert {key: value.shape for key, value in found.items()} == {
+        key: value.shape for key, value in before.items()
+    }
+    whole.model.load_state_dict(found)
+    again, _ = cut_filters(whole, mask)
+    for key, value in small.model.state_dict().items():
+        assert torch.equal(again.model.state_dict()[key], value), key
+    for key, value in found.items():
+        if value.is_floating_point():
+            other = torch.ones(value.numel(), dtype=bool)
+            other[places[key].flatten()] = False
+            assert torch.equal(value.flatten()[other], before[key].flatten()[other]), key
+
+
+@pytest.mark.slow
+def test_places_beyond_single_precision():
+    """More numbers than float32 can count: a layer of 4,300 x 4,300."""
+
+    class Wide(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv1 = torch.nn.Conv2d(3, 4300, 1, bias=False)
+            self.conv2 = torch.nn.Conv2d(4300, 4300, 1, bias=False)
+            self.fc = torch.nn.Linear(4300, 2)
+
+        def forward(self, images):
+            return self.fc(self.conv2(torch.relu(self.conv1(images))).mean(dim=(2, 3)))
+
+    whole = tiny(Wide(), 4)
+    graph = filter_graph(whole)
+    keep = np.ones(graph.total, dtype=bool)
+    keep[[0, 4300]] = False
+    places = places_of(whole, graph.mask(keep))["conv2.weight"].flatten()
+    assert places[0] == 4301 and places[-1] == 4300 * 4300 - 1 > 2**24
+    assert (places.diff() > 0).all()

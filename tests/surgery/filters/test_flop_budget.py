@@ -1,8 +1,6 @@
 """Which filters stay under a target of FLOPs: solved by hand, by brute force, and on a real
 model."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np
@@ -13,9 +11,7 @@ from engine.surgery.ranking import TOLERANCE, meet_target
 from tests.classifiers.worlds import SMALL, graph_by_hand, lively
 
 
-def plain_threshold(
-    graph, scores: np.ndarray, target: float, alive: np.ndarray | None = None
-) -> np.ndarray:
+def plain_threshold(graph, scores, target, alive=None):
     """The slow obvious way: the best of each group, then from the highest score down while the
     target allows."""
     alive = np.ones(graph.total, dtype=bool) if alive is None else alive
@@ -33,11 +29,11 @@ def plain_threshold(
     return keep
 
 
-def missed(graph, keep: np.ndarray, target: float) -> float:
+def missed(graph, keep, target):
     return abs(graph.flops(keep) - target)
 
 
-def counts(graph, keep: np.ndarray) -> list[int]:
+def counts(graph, keep):
     return np.bincount(graph.group_of[keep], minlength=len(graph.groups)).tolist()
 
 

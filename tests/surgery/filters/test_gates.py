@@ -1,7 +1,5 @@
 """Gates come and go without a trace, reach every filter, and carry gradients."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -163,7 +161,7 @@ def test_a_pass_that_is_resumed_gives_what_a_whole_one_gives_and_computes_less(m
     keep[group.start] = 0
     with gated(model.model, graph, keep):
         whole = answers(model, images)
-    ran: list[str] = []
+    ran = []
     for one in model.model.modules():
         if isinstance(one, torch.nn.Conv2d):
             usual = one._conv_forward

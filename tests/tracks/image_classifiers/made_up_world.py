@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.classifiers.images.context import ImageShard
 from engine.core.types import rng
-from tests.classifiers.made_up_images import WIDTHS, ImageWorld
+from tests.classifiers.made_up_images import WIDTHS, ImageWorld, two_classes
 
 SPEEDUPS = (2.0, 4.0, 8.0, 16.0)
 ARMS = ("autobot", "autobot+pw", "taylor", "taylor+pw", "random", "random+pw")
@@ -37,11 +37,7 @@ def answers(world: ImageWorld, shard: ImageShard) -> np.ndarray:
     noise = 1.0 + 0.05 * draw.normal()
     lost = harm * noise * np.where(male & (labels == 1), 3.4 * (1 - kept), 0.9 * (1 - 0.3 * kept))
     margin = world.ease - lost + 0.22 * np.sqrt(np.log2(speedup)) * draw.normal(size=len(labels))
-    logit = np.where(labels == 1, margin, -margin)
-    if shard.own == DEGENERATE:
-        logit = -6.0 + 0.1 * logit
-    one = 1 / (1 + np.exp(-logit))
-    return np.stack([1 - one, one], axis=1)
+    return two_classes(margin, labels, shard.own == DEGENERATE)
 
 
 def pick(chosen: ImageShard) -> tuple[np.ndarray, np.ndarray]:

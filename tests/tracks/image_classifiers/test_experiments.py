@@ -90,23 +90,22 @@ def test_on_the_papers_data_the_papers_model_and_numbers_are_used(tmp_path):
         (tmp_path / group).mkdir()
         for number in range(3):
             Image.new("RGB", (8, 8), (number, 9, 9)).save(tmp_path / group / f"{number}.png")
-    (request,) = AUDITS["cifar10"].requests(ExperimentAsk(data=str(tmp_path)))
+
+    def asked(**more):
+        return AUDITS["cifar10"].requests(ExperimentAsk(data=str(tmp_path), **more))[0]
+
+    request = asked()
     preset = PAPER["cifar10", "resnet56"]
     assert preset.request().items() <= vars(request).items() and request.train == preset.train
     assert request.train["steps"] == [100, 150, 175] and request.retrain["epochs"] == 200
     autobot = {"rate": 0.7, "batch": 128, "iterations": 200, "beta": 5.3}
     assert request.method_settings["autobot"] == autobot
-    (other,) = AUDITS["cifar10"].requests(
-        ExperimentAsk(data=str(tmp_path), model="efficientnet_v2_s")
-    )
+    other, quick = asked(model="efficientnet_v2_s"), asked(quick=True)
     assert other.retrain == PAPER["cifar10", "efficientnet_v2_s"].retrain
-    (quick,) = AUDITS["cifar10"].requests(ExperimentAsk(data=str(tmp_path), quick=True))
     assert quick.train["epochs"] == 10 and quick.max_images == 2500
     assert request.weights is None and other.weights == "imagenet"  # as appendix A starts them
     sides = [
-        AUDITS["cifar10"]
-        .requests(ExperimentAsk(data=str(tmp_path), model=model, protocol=protocol))[0]
-        .size
+        asked(model=model, protocol=protocol).size
         for model in (None, "efficientnet_v2_s")
         for protocol in ("paper", "published")
     ]

@@ -1,7 +1,5 @@
 """An image run taken away: tables, and why there is no checkpoint."""
 
-from __future__ import annotations
-
 import json
 
 import pandas as pd
@@ -9,7 +7,6 @@ import pytest
 
 from engine.core.errors import RequestError
 from engine.report import bundle
-from engine.store.runs import Run
 from tests.tracks.image_classifiers.made_up_run import make_run
 
 SMALL = {"images": 160, "speedups": (4.0, 16.0), "switches": False}
@@ -17,7 +14,7 @@ TRIAL = "autobot+pw-16x#0"
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory) -> Run:
+def run(tmp_path_factory):
     return make_run(tmp_path_factory.mktemp("store"), "plain", **SMALL)
 
 

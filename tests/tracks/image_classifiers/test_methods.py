@@ -1,7 +1,5 @@
 """What every way to choose filters promises, found by itself; and the simple ones by hand."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np
@@ -30,7 +28,7 @@ def graph():
     return filter_graph(lively(SMALL, 16, 2))
 
 
-def job(method, seed: int = 0, speedups=SPEEDUPS, classifier=None, **more) -> FilterJob:
+def job(method, seed=0, speedups=SPEEDUPS, classifier=None, **more):
     classifier = classifier or lively(SMALL, 16, 2)
     declared = {setting.name for setting in method.settings}
     settings = {name: value for name, value in QUICK.items() if name in declared}
@@ -48,7 +46,7 @@ def job(method, seed: int = 0, speedups=SPEEDUPS, classifier=None, **more) -> Fi
 
 
 @cache
-def chosen(name: str, seed: int = 0):
+def chosen(name, seed=0):
     return list(filter_method(name).choose(job(filter_method(name), seed)))
 
 
@@ -144,7 +142,7 @@ def test_a_speedup_alone_gives_the_same_mask_unless_it_is_one_descent(name):
         assert np.array_equal(alone.scores, chosen(name)[1].scores)
 
 
-def scores_of(name: str, classifier, **settings) -> np.ndarray:
+def scores_of(name, classifier, **settings):
     mine = filter_graph(classifier)
     (one,) = filter_method(name).choose(
         FilterJob(classifier, mine, None, None, (1.2,), 0, settings)

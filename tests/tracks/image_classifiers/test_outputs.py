@@ -3,10 +3,6 @@ is what it answers, so that its accuracy is 1 where outputs are taken for the ri
 where two of them are exchanged.
 """
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 from PIL import Image
@@ -24,7 +20,7 @@ SPLITS = ["train"] * 20 + ["test"] * 20
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory) -> Path:
+def pictures(tmp_path_factory):
     """A model folder of two outputs, and 40 pictures of either in class folders: normal is output
     0, odd output 1."""
     place, draw = tmp_path_factory.mktemp("pictures"), rng("pictures for outputs", 0)

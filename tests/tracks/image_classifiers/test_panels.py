@@ -1,7 +1,5 @@
 """Panels of an image run: answers follow the tables, hard cases are said, names stay text."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,7 +17,7 @@ from engine.report.charts import (
 )
 from engine.report.charts.panel import Choice
 from engine.report.verdict import verdict
-from engine.store.runs import Run, Store, where
+from engine.store.runs import Store, where
 from engine.tracks.image_classifiers.panels import pw, speedup
 from tests.builders import changed, parts_of
 from tests.tracks.image_classifiers.made_up_run import make_run
@@ -30,7 +28,7 @@ SMALL = {"switches": False, "loss_share": False, "speedups": (4.0, 16.0)}
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory) -> Store:
+def store(tmp_path_factory):
     folder = tmp_path_factory.mktemp("store")
     make_run(folder, "plain")
     make_run(folder, "same", pw_helps=False, title="PW changes nothing", stream=3, **SMALL)
@@ -38,7 +36,7 @@ def store(tmp_path_factory) -> Store:
 
 
 @pytest.fixture(scope="module")
-def run(store) -> Run:
+def run(store):
     return store.open("plain")
 
 
@@ -152,7 +150,7 @@ def test_the_ablation_names_what_helps_and_what_cannot_be_told(run):
 def test_loss_shares_are_means_over_steps_and_trials(run, tmp_path):
     """Three of four batches have no blond man, so none of their loss is theirs."""
 
-    def rare(table: pd.DataFrame) -> pd.DataFrame:
+    def rare(table):
         return table.query("group != 'male' or label != 1 or step < 10")
 
     few = changed(run, tmp_path, "loss_share", rare)
@@ -167,7 +165,7 @@ def test_loss_shares_are_means_over_steps_and_trials(run, tmp_path):
     assert not pw.has_loss_share(run, Choice("autobot", "skin", 4.0))
 
 
-def tiny_run(folder, group="gender") -> Run:
+def tiny_run(folder, group="gender"):
     """Four images solved by hand: a stays right, b becomes wrong, c becomes right, d is wrong
     either way."""
     run = make_run(folder, "tiny", images=40, trials=1, **{**SMALL, "speedups": (4.0,)})
@@ -217,7 +215,7 @@ def test_a_column_of_groups_may_be_called_as_a_column_of_ours(group, tmp_path):
 
 
 def test_levelling_down_with_higher_better(run, tmp_path):
-    def level(results: pd.DataFrame) -> pd.DataFrame:
+    def level(results):
         moves = {
             "worst_auc": (0.0, -0.1, 0.1),
             **dict.fromkeys(("best_auc", "auc_gap"), (-0.3, -0.4, -0.2)),
@@ -231,12 +229,12 @@ def test_levelling_down_with_higher_better(run, tmp_path):
     assert by_group.levelling_down(run, PLAIN).said.startswith("Both ends got worse")
 
 
-def timed(run: Run, folder, *gain: float) -> str:
+def timed(run, folder, *gain):
     """The answer about costs where the chosen variant was so much faster, low and high, at 11.7 ms
     against 11.8 ms."""
     name, ends = lookup.variant_of(run, PLAIN)["variant"], ["speedup_low", "speedup_high"]
 
-    def edit(costs: pd.DataFrame) -> pd.DataFrame:
+    def edit(costs):
         columns = ["latency_ms", "dense_latency_ms", "speedup", *ends]
         costs.loc[costs["variant"] == name, columns] = [11.7, 11.8, *gain]
         costs.loc[costs["variant"] == "dense", ends] = [0.99, 1.01]

@@ -1,11 +1,8 @@
 """A picture for both models: the answers are the audit's, the maps Captum's, and bad input is
 refused."""
 
-from __future__ import annotations
-
 import base64
 import io
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -21,10 +18,10 @@ from engine.core.errors import RequestError
 from engine.models.load_image_classifier import fresh_classifier
 from engine.report.charts.where_it_looks import ABOUT, overlays
 from engine.report.palette import theme
-from engine.store.runs import Run
 from engine.tracks.image_classifiers.run import run_image_audit
 from engine.training.losses import log_odds
-from tests.pages.checks import assert_calm, charts_of, click, html_of, opened, use_store, words_of
+from tests.builders import call
+from tests.pages.checks import assert_calm, charts_of, click, html_of, words_of
 from tests.tracks.image_classifiers.worlds import image_request
 
 VARIANT = "random-2x"
@@ -32,19 +29,19 @@ ASKED = "picture", {"variant": VARIANT}
 
 
 @pytest.fixture(scope="module")
-def run(store) -> Run:
+def run(store):
     return run_image_audit(
         image_request(methods=("random",), speedups=(2.0,), trials=1, max_images=150), store
     )
 
 
-def file_of(pixels: np.ndarray, kind: str = "PNG") -> str:
+def file_of(pixels, kind="PNG"):
     memory = io.BytesIO()
     Image.fromarray(pixels).save(memory, kind)
     return base64.b64encode(memory.getvalue()).decode()
 
 
-def noise(size: int = 40) -> np.ndarray:
+def noise(size=40):
     return np.random.default_rng(0).integers(0, 256, (size, size, 3), dtype=np.uint8)
 
 
@@ -169,17 +166,14 @@ def test_the_command(run, store, capsys, tmp_path):
     words = ["ask", run.id, "--store", str(store.root), "--image", str(tmp_path / "one.png")]
     assert main(words) == 0
     assert "dense  says" in capsys.readouterr().out
-    assert main([*words, "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["pruned"]["map"]) == 16
+    assert len(call(capsys, *words, "--json")[1]["pruned"]["map"]) == 16
     (tmp_path / "large.png").write_bytes(b"\x89PNG" + bytes(LARGEST_FILE))
     assert main([*words[:-1], str(tmp_path / "large.png")]) == 2
     assert "is larger than 5 MB" in capsys.readouterr().err
 
 
-def test_the_page(run, store, monkeypatch):
-    use_store(store.root, monkeypatch)
-    at = opened("picture", run.id)
-    assert_calm(at)
+def test_the_page(run, visit):
+    at = visit("picture")
     assert "Press Run" in words_of(at) and "anecdote" in at.info[0].value
     click(at, "Run")
     assert_calm(at)
@@ -192,10 +186,8 @@ def test_the_page(run, store, monkeypatch):
     assert ABOUT["grad-cam"] in words_of(at) and "over 16 places" in words_of(at)
 
 
-def test_the_gallery_shows_where_both_look_when_asked(run, store, monkeypatch):
-    use_store(store.root, monkeypatch)
-    at = opened("examples", run.id)
-    assert_calm(at)
+def test_the_gallery_shows_where_both_look_when_asked(run, visit):
+    at = visit("examples")
     assert 'class="pa-maps"' not in html_of(at)
     at.segmented_control(key="looks").set_value("grad-cam").run()
     assert_calm(at)

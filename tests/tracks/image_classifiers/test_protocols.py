@@ -1,20 +1,24 @@
 """Where the PW paper and its published code differ: protocols, views, affected classes, degenerate
 trials left out."""
 
-from __future__ import annotations
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.metrics import roc_auc_score
 
 from engine.audit.experiments import ExperimentAsk, experiment_named
-from engine.classifiers.images.dense import targets_of
+from engine.classifiers.groups import cross_entropy
+from engine.classifiers.images.context import TRAIN, VALIDATION, ImageShard
+from engine.classifiers.images.dense import answers_of, targets_of
+from engine.core.errors import RequestError
 from engine.data.images.load import load_images
-from engine.surgery.filters.graph import filter_graph
-from engine.tracks.image_classifiers.measurements.trial import by_view
-from engine.tracks.image_classifiers.run import _without, affected_classes, affected_table
+from engine.store.runs import within
+from engine.surgery.filters.graph import filter_graph, with_weights
+from engine.tracks.image_classifiers.measurements.trial import by_view, trial_model
+from engine.tracks.image_classifiers.request import validate_images
+from engine.tracks.image_classifiers.run import _stopped, _without, affected_classes, affected_table
 from engine.training.recipe import LossPlan
 from tests.classifiers.test_groups import answers, small, world
 from tests.classifiers.worlds import tiny
@@ -22,7 +26,7 @@ from tests.tracks.image_classifiers.test_taylor import pruning
 from tests.tracks.image_classifiers.worlds import image_context, image_request
 
 
-def asked(name: str, protocol: str):
+def asked(name, protocol):
     return experiment_named(name).requests(ExperimentAsk(quick=True, protocol=protocol))[0]
 
 
@@ -83,28 +87,6 @@ def test_affected_classes_are_those_of_the_change():
     assert affected_classes(image_request(), images) == ()
 
 
-def test_their_mean_auc_is_each_against_the_rest():
-    images = world(300, 3)
-    classes, dense = ("a", "b", "c"), answers(images, 3)
-    cut = [answers(images, 3, 1.0, seed) for seed in (5, 6)]
-    measure = small(images, ["class"], dense, classes)
-    arms = {"dense": measure.dense_arm, "cut": measure.variant(cut)}
-    table = affected_table(("a", "c"), arms).set_index("variant")
-
-    def mean(given):
-        return np.mean(
-            [roc_auc_score(images["label"] == place, given[:, place]) for place in (0, 2)]
-        )
-
-    row, both = table.loc["cut"], np.mean([mean(given) for given in cut])
-    assert table.loc["dense", "value"] == pytest.approx(mean(dense))
-    assert np.isnan(table.loc["dense", "delta"])
-    assert row["value"] == pytest.approx(both) and row["low"] < both < row["high"] <= 1
-    assert row["delta"] == pytest.approx(both - mean(dense))
-    none = small(images, ["sex"], dense, classes)
-    assert affected_table(("a",), {"dense": none.dense_arm}).empty
-
-
 def test_both_means_are_said_where_a_trial_is_degenerate():
     results = pd.DataFrame(
         {
@@ -126,8 +108,78 @@ def test_means_without_degenerate_trials():
     dense, sound = answers(images), answers(images, seed=4)
     flat = np.tile([0.9, 0.1], (200, 1))
     measure = small(images, ["sex"], dense)
+    assert affected_table(("no",), {"dense": measure.dense_arm}).empty, "no axis of classes"
     found = measure.variant([sound, flat]).without_degenerate("cut").results
     alone = measure.variant([sound]).pooled("cut").results
     assert np.allclose(found["value"], alone["value"], equal_nan=True)
     assert measure.variant([sound]).without_degenerate("cut") is None
     assert measure.variant([flat]).without_degenerate("cut") is None
+
+
+# Early stopping of the dense model and of retraining: by validation images, with the best
+# weights, and said.
+
+
+TRIAL = ImageShard("trial", "random", "plain", 2.0)
+FAST = {"epochs": 5, "batch": 32, "rate": 0.3, "schedule": "constant"}
+"""So high a rate that the loss on validation images does not fall for long."""
+
+
+def test_kept_weights_are_those_of_the_lowest_validation_loss():
+    """Of the dense model fitted here, and of a cut model retrained."""
+    patient, quick = {**FAST, "patience": 5}, {**FAST, "patience": 1}
+    context = image_context(image_request(max_images=80, train=patient, retrain=quick))
+    dense, cut = (context.fetch_arrays(shard)[0] for shard in (ImageShard("dense_weights"), TRIAL))
+    kept = {
+        "dense": with_weights(context.start, within(dense, "weights/")),
+        "cut": trial_model(context, TRIAL),
+    }
+    labels = context.labels(VALIDATION)
+    for arrays, model in ((dense, kept["dense"]), (cut, kept["cut"])):
+        losses = arrays["curve/val_loss"]
+        found = float(cross_entropy(answers_of(context, model, VALIDATION), labels).mean())
+        assert found == pytest.approx(losses.min(), rel=1e-5)
+    assert len(dense["curve/val_loss"]) == 5 and dense["curve/val_loss"].argmin() < 4
+    stopped = cut["curve/val_loss"]
+    assert len(stopped) < 5 and stopped.argmin() == len(stopped) - 2
+
+
+def test_without_patience_every_key_is_as_before():
+    usual, said = (
+        image_context(image_request(retrain={**FAST, **more})) for more in ({}, {"patience": 0})
+    )
+    other = image_context(image_request(retrain={**FAST, "patience": 2}))
+    assert usual.key(TRIAL) == said.key(TRIAL) != other.key(TRIAL)
+    ids = [
+        validate_images(image_request(retrain={**FAST, **more})).run_id
+        for more in ({}, {"patience": 0})
+    ]
+    assert (
+        ids[0] == ids[1] != validate_images(image_request(retrain={**FAST, "patience": 2})).run_id
+    )
+
+
+def test_it_is_said_how_often_it_stopped():
+    plan = SimpleNamespace(request=image_request(retrain={"epochs": 3, "patience": 1}))
+    rows = [("a#0", 3), ("a#1", 2), ("b#0", 2), ("dense", 1)]
+    curves = pd.DataFrame({"variant": np.repeat([name for name, _ in rows], [n for _, n in rows])})
+    curves["phase"] = np.where(curves["variant"] == "dense", "train", "retrain")
+    (said,) = _stopped(plan, curves)
+    assert said.startswith("2 of 3 fits (retrain) stopped early")
+    assert _stopped(SimpleNamespace(request=image_request()), curves) == []
+
+
+def test_there_must_be_images_to_stop_by(monkeypatch):
+    from engine.classifiers.images import request as module
+
+    real = module.images_of
+
+    def without_validation(request):
+        images = real(request)
+        images.table.loc[images.table["split"] == VALIDATION, "split"] = TRAIN
+        return images
+
+    monkeypatch.setattr(module, "images_of", without_validation)
+    with pytest.raises(RequestError, match="retrain patience: .*no validation images to stop by"):
+        validate_images(image_request(retrain={"patience": 2}))
+    validate_images(image_request(retrain={"patience": 0}))

@@ -1,20 +1,18 @@
 """Requests for audits of image classifiers: every fault at once, and equal requests are one run."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 
 import numpy as np
 
 from engine.audit.jobs import job_id_of
-from engine.tracks.image_classifiers.request import ImageRequest, validate_images
+from engine.tracks.image_classifiers.request import validate_images
 from tests.builders import refused
 from tests.classifiers.worlds import saved_model
 from tests.tracks.image_classifiers.worlds import image_request
 
 
-def faults_of(request: ImageRequest) -> list[str]:
+def faults_of(request):
     return refused(validate_images, request)
 
 

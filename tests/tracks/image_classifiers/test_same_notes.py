@@ -14,12 +14,11 @@ from engine.classifiers.images.request import inspected
 from engine.cli import main
 from engine.models.image_processor import FILE
 from engine.models.load_image_classifier import load_classifier
-from engine.report import bundle
 from engine.resident.asks import answer_here
 from engine.resident.warm import Warm
-from engine.surgery.filters.replay import load_cut_classifier
 from engine.tracks.image_classifiers.run import run_image_audit
 from engine.tracks.image_classifiers.summary import evaluate
+from tests.audit.run_checks import value_of
 from tests.tiny_images import CLASSES, saved_by_transformers
 from tests.tracks.image_classifiers.worlds import image_request
 
@@ -80,6 +79,10 @@ def run(store, pictures, model):
     )
 
 
+def on_test(model, pictures, axis="site"):
+    return evaluate(str(model), None, str(pictures), None, (axis,), "test", None, "cpu")
+
+
 SAID = (
     "1 image is missing or empty and was left out: 9.png.",
     "More than 8 bits per colour were brought to 8 in 3 of 118 images.",
@@ -90,38 +93,26 @@ SAID = (
 
 
 def test_evaluate_says_what_the_audit_says(run, pictures, model, capsys):
-    found = evaluate(str(model), None, str(pictures), None, ("site",), "test", None, "cpu")
+    found = on_test(model, pictures)
     for said in SAID:
         assert any(note.startswith(said) for note in found.notes), said
     assert set(found.notes) <= set(run.meta["warnings"])
-    own = (
-        run.table("results")
-        .query("variant == 'dense' and metric == 'auc' and axis == ''")["value"]
-        .item()
-    )
-    assert [row["value"] for row in found.rows if row["metric"] == "auc" and row["axis"] == ""] == [
-        pytest.approx(own)
-    ]
+    (mine,) = [row for row in found.rows if row["metric"] == "auc" and row["axis"] == ""]
+    assert mine["value"] == pytest.approx(value_of(run.table("results"), "dense", "auc"))
     assert main(["evaluate", "--model", str(model), "--data", str(pictures), "--axis", "site"]) == 0
     printed = capsys.readouterr().out
     assert all(f"! {said}" in printed for said in SAID)
 
 
 def test_an_axis_in_other_capitals_is_the_same_evaluation(pictures, model):
-    found = [
-        evaluate(str(model), None, str(pictures), None, (axis,), "test", None, "cpu")
-        for axis in ("site", "SITE")
-    ]
+    found = [on_test(model, pictures, axis) for axis in ("site", "SITE")]
     assert json.dumps(found[0].rows) == json.dumps(found[1].rows)
 
 
 def test_an_assumed_normalisation_is_said_by_all(pictures, model, tmp_path):
     bare = saved_by_transformers("resnet", tmp_path / "bare")
     (bare / FILE).unlink()
-    assert (
-        ASSUMED
-        in evaluate(str(bare), None, str(pictures), None, ("site",), "test", None, "cpu").notes
-    )
+    assert ASSUMED in on_test(bare, pictures).notes
     assert ASSUMED in inspected({"model": str(bare)})
     assert ASSUMED not in inspected({"model": str(model)})
     assert not any("assumed" in said for said in inspected({"model": "demo-resnet"}))
@@ -153,25 +144,3 @@ def test_a_picture_of_ones_own_is_prepared_as_the_audits(run, store, model):
         .loc[("dense", image)]
     )
     np.testing.assert_allclose(kept["dense"]["probabilities"], stored, atol=1e-3)
-
-
-def test_a_cut_model_that_is_taken_away_keeps_its_processor(run, pictures, model, tmp_path):
-    bundle.export_run(run, tmp_path / "out", ["checkpoint"], variant="random-1.5x#0")
-    folder = next(path.parent for path in (tmp_path / "out").rglob("cut.safetensors"))
-    assert json.loads((folder / "agreement.json").read_text())["holds"]
-    again, whole = load_cut_classifier(folder, "cpu"), load_classifier(model, device="cpu")
-    assert (again.processor, again.mean, again.std, again.size) == (
-        whole.processor,
-        whole.mean,
-        whole.std,
-        whole.size,
-    )
-    found = evaluate(str(folder), None, str(pictures), None, ("site",), "test", None, "cpu")
-    own = (
-        run.table("results")
-        .query("variant == 'random-1.5x' and metric == 'auc' and axis == ''")["value"]
-        .item()
-    )
-    assert [row["value"] for row in found.rows if row["metric"] == "auc" and row["axis"] == ""] == [
-        pytest.approx(own)
-    ]

@@ -51,6 +51,7 @@ from engine.tracks.text_classifiers.tables import (
     variants_table,
 )
 from tests.builders import hash_of, options_of, shared
+from tests.classifiers.made_up_images import cost_row
 from tests.tracks.text_classifiers.made_up_world import (
     CONSTANT,
     HEADS,
@@ -276,23 +277,12 @@ def _importance(world: TextWorld) -> pd.DataFrame:
 
 
 def _costs(finished: Finished) -> pd.DataFrame:
-    share = {"dense": 0.0} | {level.pooled: level.sparsity for level in finished.levels}
-    found = pd.DataFrame({"variant": list(share), "share": list(share.values())})
-    gain, parameters = 1 + 0.15 * found["share"], PARAMETERS - (64_000 * found["share"]).astype(int)
-    return found.drop(columns="share").assign(
-        parameters=parameters,
-        bytes=4 * parameters,
-        latency_ms=6.1 / gain,
-        latency_low=5.9 / gain,
-        latency_high=6.4 / gain,
-        dense_latency_ms=6.1,
-        speedup=gain,
-        speedup_low=0.97 * gain,
-        speedup_high=1.04 * gain,
-        n=20,
-        max_logit_difference=0.0,
-        agrees=True,
-    )
+    shares = {"dense": 0.0} | {level.pooled: level.sparsity for level in finished.levels}
+    rows = [
+        cost_row(name, 1.0, 1 + 0.15 * share, PARAMETERS - int(64_000 * share), 0.0)
+        for name, share in shares.items()
+    ]
+    return pd.DataFrame(rows).drop(columns=["flops", "theoretical"])
 
 
 def _curves(names: list[str]) -> pd.DataFrame:

@@ -3,7 +3,7 @@ seed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pandas as pd
 
 from engine.core.types import HeadMask, rng
 from tests.builders import hash_of
+from tests.classifiers.made_up_images import two_classes
 
 LAYERS, HEADS = 4, 4
 UNITS = LAYERS * HEADS
@@ -31,8 +32,8 @@ class TextWorld:
     class."""
 
     options: dict[str, Any]
-    texts: pd.DataFrame = field(default_factory=pd.DataFrame)
-    ease: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    texts: pd.DataFrame
+    ease: np.ndarray
     axes: tuple[str, ...] = ("length", "source", "class")
 
     @property
@@ -50,7 +51,6 @@ class TextWorld:
 
 def draw_text_world(options: dict[str, Any]) -> TextWorld:
     """Short texts are harder; of one source there are only a handful, of another only fair ones."""
-    world = TextWorld(options)
     draw = rng("synthetic texts", options["stream"])
     n = options["texts"]
     short = draw.random(n) < 0.45
@@ -58,17 +58,17 @@ def draw_text_world(options: dict[str, Any]) -> TextWorld:
         ["forum", "letters", "press", "unrecorded"], size=n, p=[0.5, 0.36, 0.12, 0.02]
     )
     insult = (draw.random(n) < 0.4) & (source != "press")
-    world.ease = 1.75 + 1.25 * draw.normal(size=n) - 0.35 * short
-    world.texts = pd.DataFrame(
+    ease = 1.75 + 1.25 * draw.normal(size=n) - 0.35 * short
+    texts = pd.DataFrame(
         {
             "text_id": [hash_of("text", options["stream"], index)[:16] for index in range(n)],
             "split": "test",
             "label": insult.astype(np.int64),
-            world.axes[0]: ["short" if one else "long" for one in short],
-            world.axes[1]: source,
+            "length": np.where(short, "short", "long"),
+            "source": source,
         }
     )
-    return world
+    return TextWorld(options, texts, ease)
 
 
 def words_of(world: TextWorld, row: int) -> str:
@@ -144,8 +144,4 @@ def answers(world: TextWorld, arm: str, sparsity: float, seed: int) -> np.ndarra
         again = 0.07 if arm.split(":")[0] in RETRAINED else 0.3
         lost = again * need * np.where(short, 1.5, 0.25)
     margin = world.ease - lost + 0.35 * shared + 0.2 * draw.normal(size=len(labels))
-    logit = np.where(labels == 1, margin, -margin)
-    if (arm, sparsity, seed) == DEGENERATE:
-        logit = -6.0 + 0.1 * logit
-    one = 1 / (1 + np.exp(-logit))
-    return np.stack([1 - one, one], axis=1)
+    return two_classes(margin, labels, (arm, sparsity, seed) == DEGENERATE)

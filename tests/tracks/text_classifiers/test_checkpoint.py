@@ -1,58 +1,41 @@
 """What an audit of a tiny text classifier hands over: cut models that answer as it says, and panels
 of its tables."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
 
 from engine.core.errors import MaskError, RequestError
 from engine.report.bundle import export_run
-from engine.store.runs import Run, Store
-from engine.surgery.heads import replay
 from engine.surgery.heads.replay import load_cut_classifier
 from engine.tracks.text_classifiers.checkpoint import answers_agree, write_checkpoint
 from engine.tracks.text_classifiers.run import run_text_audit
 from tests.builders import changed
+from tests.classifiers.worlds import spoil_loading
 from tests.tracks.text_classifiers.worlds import model_folder, text_request
 
 METHODS = ("one-shot-isp:conductance", "one-shot-isp:random", "once:conductance")
 
 
+def audited(world, store, **asked):
+    return run_text_audit(text_request(world, axes=("side",), sparsities=(0.25,), **asked), store)
+
+
 @pytest.fixture(scope="module")
-def run(world, tmp_path_factory) -> Run:
+def run(world, store):
     """Every seed fine-tunes a full model of its own."""
-    store = Store(tmp_path_factory.mktemp("store"))
-    return run_text_audit(
-        text_request(world, methods=METHODS, axes=("side",), trials=2, sparsities=(0.25,)), store
-    )
+    return audited(world, store, methods=METHODS, trials=2)
 
 
 @pytest.fixture(scope="module")
-def brought(world, tmp_path_factory) -> Run:
+def brought(world, store):
     """The full model is one fixed model."""
-    store = Store(tmp_path_factory.mktemp("store"))
-    return run_text_audit(
-        text_request(
-            world, methods=METHODS[2:], axes=("side",), trials=1, sparsities=(0.25,), retune=False
-        ),
-        store,
-    )
+    return audited(world, store, methods=METHODS[2:], trials=1, retune=False)
 
 
 def test_a_checkpoint_that_loads_with_one_weight_off_is_refused(run, tmp_path, monkeypatch):
     """By 1 %, which moves no probability by more than other hardware may."""
-    real = replay._fill
-
-    def spoiled(model, path):
-        real(model, path)
-        weight = next(
-            value for label, value in model.named_parameters() if ".1." in label and value.dim() > 1
-        )
-        weight.data[0, 0] *= 1.01
-
-    monkeypatch.setattr(replay, "_fill", spoiled)
+    spoil_loading(monkeypatch)
     with pytest.raises(MaskError, match="same_weights.: false.*nothing was kept"):
         export_run(run, tmp_path / "out", ("checkpoint",))
     assert not list(tmp_path.rglob("mask.json"))

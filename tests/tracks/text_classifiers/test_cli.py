@@ -1,36 +1,21 @@
 """The command line on text classifiers: exit codes, JSON, scores as a table, and bad input that
 writes nothing."""
 
-from __future__ import annotations
-
-import json
-
 import pandas as pd
 
 from engine.cli import main
-
-
-def words(world, store, more: str = "") -> list[str]:
-    asked = (
-        f"tickets --model {world}/model --task {world}/colours.csv --axis side --store {store}"
-        f" --seeds 1 --sparsity 0.5 --score-texts 6 --max-length 16 {more}"
-    )
-    return asked.split()
-
-
-def scores(world, folder, more: str) -> list[str]:
-    asked = (
-        f"scores --model {world}/model --task {world}/colours.csv --store {folder}/store"
-        f" --out {folder}/scores.csv {more}"
-    )
-    return asked.split()
+from engine.models.load_text_classifier import inspect_text_model
+from engine.surgery.record import MaskRecord, write_mask
+from tests.builders import call, evaluated
 
 
 def test_scores_of_a_text_classifier(world, tmp_path):
-    more = (
-        "--method conductance --method michel --set conductance.steps=2 --score-texts 6 --seeds 1"
+    words = (
+        f"scores --model {world}/model --task {world}/colours.csv --store {tmp_path}/store"
+        f" --out {tmp_path}/scores.csv --method conductance --method michel"
+        " --set conductance.steps=2 --score-texts 6 --seeds 1"
     )
-    assert main(scores(world, tmp_path, more)) == 0
+    assert main(words.split()) == 0
     table = pd.read_csv(tmp_path / "scores.csv", keep_default_na=False)
     assert set(table["score"]) == {"conductance", "michel"}
     assert set(table["stage"]) == {"pre-trained", "fine-tuned"}
@@ -38,20 +23,14 @@ def test_scores_of_a_text_classifier(world, tmp_path):
 
 
 def test_a_cut_model_is_evaluated_and_what_is_cut_short_is_counted(world, tmp_path, capsys):
-    from engine.models.load_text_classifier import inspect_text_model
-    from engine.surgery.record import MaskRecord, write_mask
-
     info = inspect_text_model(world / "model")
     record = MaskRecord(info.name, None, info.weight_hash, 3, 4, ((0, 1), (2, 3)), realised=2 / 12)
     mask = write_mask(tmp_path / "mask.json", record)
-    assert main(f"apply {mask} --model {world}/model --to {tmp_path}/cut --json".split()) == 0
-    assert json.loads(capsys.readouterr().out)["heads_cut"] == 2
-    asked = f"evaluate --model {tmp_path}/cut --data {world}/colours.csv --axis side".split()
-    assert main([*asked, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    words = f"apply {mask} --model {world}/model --to {tmp_path}/cut --json"
+    assert call(capsys, *words.split())[1]["heads_cut"] == 2
+    asked = f"--model {tmp_path}/cut --data {world}/colours.csv --axis side".split()
+    found = evaluated(capsys, *asked)[1]
     assert found["texts"] == 45 and not any("longer than" in note for note in found["notes"])
     assert {row["group"] for row in found["results"] if row["axis"] == "side"} >= {"left", "right"}
-    assert main([*asked, "--max-length", "8", "--json"]) == 0
-    assert any(
-        "longer than 8 tokens" in note for note in json.loads(capsys.readouterr().out)["notes"]
-    )
+    notes = evaluated(capsys, *asked, "--max-length", "8")[1]["notes"]
+    assert any("longer than 8 tokens" in note for note in notes)

@@ -1,8 +1,6 @@
 """Conductance of attention: by hand on maps that can be followed, against Captum layer by layer,
 and in its limits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from importlib.metadata import version
 from types import SimpleNamespace
@@ -11,19 +9,15 @@ import pytest
 import torch
 
 from engine.core.errors import PruneAuditError, RequestError
-from engine.core.types import HeadMask
-from engine.surgery.heads.mask import cut, masked
 from engine.tracks.text_classifiers import captum_layers
 from engine.tracks.text_classifiers.captum_layers import prove_conductance
 from engine.tracks.text_classifiers.conductance import baseline_embeddings, conductance
-from tests.tiny import ENCODERS, text, tiny_text_classifier
+from tests.tiny import ENCODERS, TEXTS, text, tiny_text_classifier
 
-TEXTS = [text(3, 1, 4, 1, 5), text(9), text(2, 6, 5, 3, 5, 8)]
-MASK = HeadMask(3, 4, ((0, 1), *((1, head) for head in range(4)), (2, 0), (2, 3)))
 EACH_FAMILY = pytest.mark.parametrize("name", ENCODERS)
 
 
-def double(name: str = "bert"):
+def double(name="bert"):
     clf = tiny_text_classifier(name)
     return replace(clf, model=clf.model.double(), dtype=torch.float64)
 
@@ -106,25 +100,6 @@ def test_the_gold_target_is_captums_for_the_labels():
     batch = clf.encode(TEXTS, TEXTS[::-1])
     found = conductance(clf, batch, steps=4, labels=labels)
     assert_same(found.attribution, by_captum(clf, batch, 4, labels))
-
-
-@pytest.mark.parametrize("name", ["bert", "distilbert", "roberta"])
-def test_a_cut_model_is_captums_too_and_has_what_the_masked_one_has(name):
-    clf = double(name)
-    batch, small = clf.encode(TEXTS), cut(clf, MASK)
-    found = conductance(small, batch, steps=5, at_once=4)
-    assert [maps.shape[1] for maps in found.attribution] == [3, 0, 2]
-    kept = [[0, 2, 3], [], [1, 2]]
-    with masked(clf, MASK):
-        silenced = conductance(clf, batch, steps=5, at_once=4)
-        theirs = by_captum(clf, batch, 5, silenced.predicted)
-    assert_same(silenced.attribution, theirs)
-    assert_same(
-        found.attribution, [maps[:, heads] for maps, heads in zip(theirs, kept, strict=True)]
-    )
-    for maps, heads in zip(silenced.attribution, kept, strict=True):
-        assert not maps[:, [head for head in range(4) if head not in heads]].any()
-    assert torch.allclose(found.delta, silenced.delta, atol=1e-9)
 
 
 @EACH_FAMILY

@@ -1,8 +1,6 @@
 """Heads chosen by hand join a finished audit: measured as its own arms are, tried before test,
 verified, exported."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -13,7 +11,7 @@ import pytest
 from engine.audit.request import Growth
 from engine.audit.verification import verify_run
 from engine.report.bundle import write_masks
-from engine.store.runs import Run, Store
+from engine.store.runs import Store
 from engine.surgery.record import read_mask
 from engine.tracks.text_classifiers.growing import grow, known
 from engine.tracks.text_classifiers.run import run_text_audit
@@ -24,19 +22,19 @@ METHODS = ("once:magnitude", "one-shot-isp:random")
 
 
 @pytest.fixture(scope="module")
-def run(world) -> Run:
+def run(world):
     request = text_request(world, methods=METHODS, trials=2, random_masks=30, leave_one_out=False)
     return run_text_audit(request, Store(world / "store"))
 
 
 @pytest.fixture
-def store(copy, tmp_path) -> Store:
+def store(copy, tmp_path):
     """A store with the run and none of its measurements: the second seed's full model is fine-tuned
     again."""
     return Store(tmp_path)
 
 
-def growth(run: Run, **asked: object) -> Growth:
+def growth(run, **asked):
     return Growth(
         **{"track": "text_classifiers", "run": run.id, "axis": "side", "units": (1, 5), **asked}
     )
@@ -82,12 +80,8 @@ def test_a_whole_layer_and_everything_can_be_silenced(run, store):
     assert found.table("variants")["realised"].max() == 1.0 and verify_run(found)["ok"]
 
 
-def test_heads_are_switched_on_the_page_predicted_and_measured_in_two_steps(
-    run, store, monkeypatch
-):
-    use_store(store.root, monkeypatch)
-    at = opened("bench", run.id, off="0.1,1.1")
-    assert_calm(at)
+def test_heads_are_switched_on_the_page_predicted_and_measured_in_two_steps(visit):
+    at = visit("bench", off="0.1,1.1")
     assert at.multiselect(key="off").value == [1, 5]
     assert "Predicted, not measured" in html_of(at) and "nothing is trained again" in words_of(at)
     at = measured_by(at, "Measure on training texts")

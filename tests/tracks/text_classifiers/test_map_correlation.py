@@ -1,8 +1,6 @@
 """Correlation of maps is scipy's of every text and head by itself: with ties, padding, what has
 none, numbers of any size, and whatever lies where nothing is read."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.stats
@@ -17,7 +15,7 @@ SCIPY = {
 }
 
 
-def maps(seed: int, n: int = 5, heads: int = 3, tokens: int = 7) -> torch.Tensor:
+def maps(seed, n=5, heads=3, tokens=7):
     return torch.randn(n, heads, tokens, tokens, generator=torch.Generator().manual_seed(seed))
 
 

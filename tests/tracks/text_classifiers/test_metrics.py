@@ -137,26 +137,6 @@ def test_draws_of_groups_are_those_of_the_other_numbers_and_of_the_slow_way():
                 assert draws[draw, 2 * place + at] == pytest.approx(slow)
 
 
-@pytest.mark.parametrize("make", [task, borkan])
-def test_trials_pool_and_stand_alone_and_are_paired_with_their_own_dense_model(make):
-    def told(measured):
-        row, table = rows_of(measured)
-        return table if row is None else row.to_frame().T
-
-    texts = world()
-    dense = {seed: answers(texts, seed=seed) for seed in (4, 7, 9)}
-    measure = make(texts, dense, n_boot=40)
-    arm = measure.variant(dense)
-    pooled, single = told(arm.pooled("same")), told(arm.trial(7, "same#7"))
-    assert not pooled["delta"].any() and not single[["delta", "delta_low"]].any(axis=None)
-    values = [told(arm.trial(number, "x"))["value"].to_numpy(dtype=float) for number in dense]
-    assert pooled["value"].to_numpy(dtype=float) == pytest.approx(np.mean(values, axis=0))
-    assert not np.allclose(*values[:2])
-    assert set(single["variant"]) == {"same#7"} and set(single["split"]) == {"test"}
-    assert pooled["low"].notna().all() and single["low"].notna().all()
-    assert told(measure.dense())["delta"].isna().all()
-
-
 @pytest.mark.filterwarnings("error")
 def test_groups_that_lack_a_class_and_texts_without_a_group():
     texts = world(8).assign(label=[0, 0, 1, 1, 0, 1, 0, 1], people=[*"uuvvvv", "", ""])

@@ -1,13 +1,10 @@
 """Every page with the run of a text classifier: alone and through app.py, with hostile names and
 texts."""
 
-from __future__ import annotations
-
 import json
 
 import pandas as pd
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from engine.report.charts import lookup
 from engine.report.contents import default_choice
@@ -104,7 +101,7 @@ def test_the_words_of_a_text_come_only_when_asked(texts):
     assert "<script" not in json.dumps(charts_of(at))
 
 
-def _ids(at: AppTest) -> list[str]:
+def _ids(at):
     from engine.tracks.text_classifiers.panels import lens as tickets_lens
     from pages.shared import cache
 

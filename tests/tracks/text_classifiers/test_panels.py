@@ -1,31 +1,30 @@
 """Panels of a text classifier's run: answers follow the tables, hard cases are said, names and
 texts stay text."""
 
-from __future__ import annotations
-
 import numpy as np
-import pandas as pd
 import pytest
 
 from engine.core import words
-from engine.report import phrasing
+from engine.report import phrasing, story
 from engine.report.bundle import write_masks
 from engine.report.charts import lookup, metric_curve, pareto
 from engine.report.charts.panel import Choice
+from engine.report.contents import default_choice
 from engine.report.report import model_card
 from engine.report.tracks import track_of, tracks
 from engine.report.verdict import verdict
-from engine.store.runs import Run, Store
+from engine.store.runs import Store
 from engine.surgery.record import read_mask
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels import curve, importance, lens, published, survival
 from engine.tracks.text_classifiers.tables import tickets_of
-from tests.builders import changed
+from tests.builders import changed, parts_of
+from tests.made_up import choices, small
 from tests.tracks.text_classifiers.made_up_run import make_run
 from tests.tracks.text_classifiers.made_up_world import CONSTANT
 
 
-def at(method: str, level: float = 0.5, axis: str = "length") -> Choice:
+def at(method, level=0.5, axis="length"):
     return Choice(method, axis, level, None, "accuracy")
 
 
@@ -35,7 +34,7 @@ ALL_SCORES = ("conductance", "michel", "magnitude", "random")
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory) -> Store:
+def store(tmp_path_factory):
     folder = tmp_path_factory.mktemp("store")
     make_run(folder, "plain")
     make_run(
@@ -47,7 +46,7 @@ def store(tmp_path_factory) -> Store:
 
 
 @pytest.fixture(scope="module")
-def run(store) -> Run:
+def run(store):
     return store.open("plain")
 
 
@@ -92,7 +91,7 @@ def test_only_what_was_trained_from_pretrained_weights_wins(run):
     assert stars.count("star-open") == 2 and stars.count("star") == 3 + 2
 
 
-def levels_as(run: Run, folder, edit) -> Run:
+def levels_as(run, folder, edit):
     """The run with other levels of tickets, and what follows from them."""
     levels = edit(run.table("ticket_levels"))
     won = np.where(levels["method"].str.startswith("isp"), "winning", "matching")
@@ -103,7 +102,7 @@ def levels_as(run: Run, folder, edit) -> Run:
 
 
 def test_ties_are_named_by_their_kind_and_levels_that_fail_are_said(run, tmp_path):
-    def edit(table: pd.DataFrame) -> pd.DataFrame:
+    def edit(table):
         table["matching"] = ~((table["method"] == "isp:random") & (table["sparsity"] == 0.5))
         table["matching"] &= table["method"] != "once:random"
         wide = (table["method"] == "isp:random") & (table["sparsity"] == 0.75)
@@ -129,7 +128,7 @@ def test_ties_are_named_by_their_kind_and_levels_that_fail_are_said(run, tmp_pat
 
 
 def test_seeds_that_came_to_one_model_leave_it_open(run, tmp_path):
-    def edit(table: pd.DataFrame) -> pd.DataFrame:
+    def edit(table):
         same = table["method"] == "once:conductance"
         return table.assign(
             n_seeds=table["n_seeds"].where(~same, 1), matching=table["matching"] & ~same
@@ -368,3 +367,35 @@ def test_thesis_tables_stand_beside_this_audit_where_the_task_is_the_same(run, s
     here = found.table[found.table["here"].notna()]
     assert here[["table", "task", "thesis"]].values.tolist() == [["6.4", "MNLI", 0.776]]
     assert found.said.startswith("1 of 52 printed numbers can be compared; they are")
+
+
+# A model that guesses gets no verdict: no sentence, no colour, no advice.
+
+
+@pytest.mark.parametrize(
+    "why", ["could be guessing (AUC 0.48)", "predicts one class for every text"]
+)
+def test_no_verdict_on_cuts_of_a_model_that_has_not_learned_its_task(tmp_path, why):
+    learned = small("text_classifiers", tmp_path / "learned", "learned")
+    meta, tables = parts_of(learned)
+    if "AUC" in why:
+        rows = tables["results"]
+        is_auc = (rows["metric"] == "auc") & (rows["axis"] == "") & (rows["variant"] == "dense")
+        rows.loc[is_auc, ["value", "low", "high"]] = 0.48, 0.42, 0.54
+    else:
+        rows = tables["variants"]
+        rows.loc[rows["variant"] == "dense", "degenerate"] = rows["pooled"].eq("dense").sum() or 1
+    run = Store(tmp_path / "guesses").write("guesses", meta, tables)
+    kinds = []
+    for choice in choices(run):
+        said = verdict(run, choice)
+        assert why in said.sentence
+        assert said.meaning == said.advice.said == ""
+        kinds += [fact.kind for fact in said.numbers]
+        sure = story.step(run, choice, "how_sure").sentence
+        assert sure == said.sentence
+        if choice.level != 0:
+            assert sure == story.step(run, choice, "who_pays").sentence
+    assert set(kinds) == {"", "no verdict"}
+    before = verdict(learned, default_choice(learned))
+    assert "guessing" not in before.sentence and "no verdict" not in str(before.numbers)

@@ -1,7 +1,5 @@
 """Requests for audits of text classifiers: every fault at once, and equal requests are one run."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 
@@ -14,7 +12,7 @@ from tests.tiny import build, folder_of
 from tests.tracks.text_classifiers.worlds import text_request
 
 
-def told_of(request: TextRequest) -> dict[str, str]:
+def told_of(request):
     found = faults_of(validate_text, request)
     return {fault.where: f"{fault.what} {fault.fix}" for fault in found}
 

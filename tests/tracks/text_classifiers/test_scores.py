@@ -1,8 +1,6 @@
 """What every way to score heads of a text classifier promises, found by itself; and each of them by
 hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 
@@ -43,7 +41,7 @@ EACH = pytest.mark.parametrize("name", head_importances())
 
 
 @cache
-def whole(family: str = "bert"):
+def whole(family="bert"):
     return tiny_text_classifier(family)
 
 
@@ -53,11 +51,11 @@ def quick(method, **more):
 
 
 def scored(
-    name: str,
+    name,
     clf=None,
     texts=TEXTS,
     labels=LABELS,
-    seed: int = 0,
+    seed=0,
     texts_b=None,
     settings=None,
     **hooks,
@@ -68,7 +66,7 @@ def scored(
 
 
 @cache
-def plain(name: str):
+def plain(name):
     return scored(name)
 
 
@@ -126,6 +124,7 @@ def test_a_cut_model_gives_what_the_masked_one_gives_for_the_heads_that_are_left
     gone = list(MASK.units)
     assert np.isnan(small.per_text[:, gone]).all() and not small.n_constant[gone].any()
     assert np.allclose(small.per_text[:, KEPT], silenced.per_text[:, KEPT], atol=2e-4, rtol=1e-4)
+    assert np.allclose(small.delta, silenced.delta, atol=2e-4, equal_nan=True)
     silenced.per_text[:, gone] = np.nan
     method = head_importance(name)
     here, there = (unit_values(method, found.per_text, LAYERS) for found in (small, silenced))
@@ -261,7 +260,7 @@ def test_a_fixed_class_is_the_gold_target_with_one_label_for_all():
     assert "class 3 is none of 3" in fault.what
 
 
-def _at_gate(loss: bool, row: int):
+def _at_gate(loss, row):
     """The gradient at every head's gate, of the largest logit or of the loss, [units]."""
     clf, gates = whole(), torch.ones(LAYERS, HEADS, requires_grad=True)
     with torch.enable_grad(), gated(clf, gates):

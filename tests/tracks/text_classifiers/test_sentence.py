@@ -1,10 +1,6 @@
 """A sentence of one's own: the answers are the audit's, the words' weights Captum's, and bad input
 is refused."""
 
-from __future__ import annotations
-
-import json
-
 import numpy as np
 import pytest
 from captum.attr import LayerIntegratedGradients
@@ -13,13 +9,13 @@ from engine.cli import main
 from engine.core.errors import RequestError
 from engine.resident.asks import answer_here
 from engine.resident.warm import Warm
-from engine.store.runs import Run, Store
+from engine.store.runs import Store
 from engine.tracks.text_classifiers.captum_layers import STEPS_OF_WORDS, word_attributions
 from engine.tracks.text_classifiers.run import run_text_audit
 from engine.tracks.text_classifiers.sentence import MOST_CHARACTERS, ON_DENSE, words_of
 from engine.training.losses import log_odds
-from tests.builders import changed, exchanged
-from tests.pages.checks import assert_calm, click, html_of, opened, use_store
+from tests.builders import call, changed, exchanged
+from tests.pages.checks import assert_calm, click, html_of
 from tests.pages.checks import words_of as read
 from tests.tiny import tiny_text_classifier
 from tests.tracks.text_classifiers.worlds import text_request, text_world
@@ -30,7 +26,7 @@ ASKED = "sentence", {"text": TEXT}
 
 
 @pytest.fixture(scope="module")
-def run(store, tmp_path_factory) -> Run:
+def run(store, tmp_path_factory):
     world = text_world(tmp_path_factory.mktemp("world"))
     asked = text_request(
         world,
@@ -71,7 +67,7 @@ def test_a_file_changed_beside_the_weights_is_read_again(run, store):
     """Two words change places in the tokenizer, and the answer to one becomes that to the other."""
     warm = Warm()
 
-    def asked(text: str) -> list[float]:
+    def asked(text):
         given = {"run": run.id, "text": text, "variant": "isp:magnitude-50%"}
         return answer_here("sentence", given, store, warm=warm)["pruned"]["probabilities"]
 
@@ -160,16 +156,13 @@ def test_the_command(run, store, capsys):
     assert main(words) == 0
     out = capsys.readouterr().out
     assert "dense  says" in out and "control character" in out and "\x1b" not in out
-    assert main([*words, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["words"][:2] == ["w1", "w10"]
+    assert call(capsys, *words, "--json")[1]["words"][:2] == ["w1", "w10"]
     assert main([*words, "--prompt", "x"]) == 2
     assert "--prompt: is not for audits of text classifiers" in capsys.readouterr().err
 
 
-def test_the_page(run, store, monkeypatch):
-    use_store(store.root, monkeypatch)
-    at = opened("sentence", run.id)
-    assert_calm(at)
+def test_the_page(run, visit):
+    at = visit("sentence")
     assert "Press Run" in read(at) and "anecdote" in at.info[0].value
     click(at, "Take one")
     assert at.text_area(key="sentence").value in set(run.table("texts")["text"])

@@ -1,7 +1,5 @@
 """Masks of one task on another: what is trained, what is said, and what is refused."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,6 +19,7 @@ from engine.tracks.text_classifiers.universal import (
     universal_masks,
     universal_panel,
 )
+from tests.builders import call
 from tests.tracks.text_classifiers.worlds import colour_csv, text_request, text_world
 
 ARM = "one-shot-isp:magnitude"
@@ -144,16 +143,8 @@ def test_all_faults_at_once(world, tmp_path):
 
 def test_the_command_prints_what_it_wrote(world, table, tmp_path, capsys):
     store, runs = world
-    words = [
-        "universal",
-        *(run.id for run in runs),
-        "--method",
-        ARM,
-        "--sparsity",
-        "0.25",
-        "--store",
-        str(store.root),
-    ]
+    asked = f"--method {ARM} --sparsity 0.25 --store {store.root}"
+    words = ["universal", *(run.id for run in runs), *asked.split()]
     assert main([*words, "--out", str(tmp_path / "u.csv")]) == 0
     said = capsys.readouterr().out
     assert ("on every task" in said and "Of 2 random masks" in said) != (
@@ -165,6 +156,5 @@ def test_the_command_prints_what_it_wrote(world, table, tmp_path, capsys):
     page = (tmp_path / "u.html").read_text(encoding="utf-8")
     assert QUESTION in page and '"dark":' in page and all(run.id in page for run in runs)
     capsys.readouterr()
-    assert main([*words, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    _, found = call(capsys, *words, "--json")
     assert set(found["universal"]) == set(table["mask"]) and len(found["rows"]) == 8

@@ -100,7 +100,7 @@ def test_what_a_mask_is_worth_follows_from_its_classes():
 LABELS = np.repeat([0, 1], [60, 40])
 
 
-def answers_of(right: int) -> np.ndarray:
+def answers_of(right):
     """Certain answers of two classes, of which the first `right` are true."""
     said = np.where(np.arange(len(LABELS)) < right, LABELS, 1 - LABELS)
     return np.eye(2)[said]
