@@ -130,12 +130,10 @@ def ranked(problem: Toy, steps: int = 600) -> pd.DataFrame:
         optimizer.step()
         schedule.step()
     with torch.no_grad():
-        loss, gap = (one.numpy() for one in measured())
-    met = gap <= problem.tolerance + SLACK
-    better = np.searchsorted(np.sort(loss[met]), loss) / max(1, met.sum())
-    return pd.DataFrame(
-        {"loss": loss, "gap": gap, "met": met, "place": np.where(met, better, np.nan)}
-    )
+        found = pd.DataFrame(dict(zip(("loss", "gap"), map(Tensor.numpy, measured()), strict=True)))
+    found["met"] = found["gap"] <= problem.tolerance + SLACK
+    found["place"] = found.loc[found["met"], "loss"].rank(method="min").sub(1) / found["met"].sum()
+    return found
 
 
 def job_of(problem: Toy, model: nn.Module, method: FairMethod, **more: Any) -> FairJob:
