@@ -18,7 +18,7 @@ from tests.places import ROOT
 @pytest.mark.parametrize(
     ("words", "count", "barred"),
     [
-        ("fair_training --quick", 5, 2),
+        ("fair_training --quick", 4, 2),
         ("filter_pruning --quick", 7, 2),
         ("calibration --quick --only classifiers", 82, 70),
         ("calibration --quick --only text_classifiers", 30, 0),
