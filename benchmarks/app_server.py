@@ -45,6 +45,22 @@ def free_port() -> int:
 def started(store: Path, log: Path) -> Iterator[str]:
     """The app's address once it answers; stopped at the end. `store` holds the user's own runs and
     may be missing."""
+    with _served(store, log) as (address, _):
+        yield address
+
+
+@contextlib.contextmanager
+def fresh() -> Iterator[tuple[str, int]]:
+    """The app's address and its process, with a store of its own that goes with it."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _served(Path(folder) / "store", Path(folder) / "log.txt") as found,
+    ):
+        yield found
+
+
+@contextlib.contextmanager
+def _served(store: Path, log: Path) -> Iterator[tuple[str, int]]:
     port = free_port()
     command = [sys.executable, "-m", "pages.shared.serve", "--server.port", str(port)]
     command += ["--server.headless", "true"]
@@ -53,20 +69,10 @@ def started(store: Path, log: Path) -> Iterator[str]:
         process = subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=out, stderr=out)
         try:
             _wait(f"http://127.0.0.1:{port}/_stcore/health", process, log)
-            yield f"http://127.0.0.1:{port}"
+            yield f"http://127.0.0.1:{port}", process.pid
         finally:
             process.terminate()
             process.wait(20)
-
-
-@contextlib.contextmanager
-def fresh() -> Iterator[str]:
-    """The app's address, with a store of its own that goes with it."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        started(Path(folder) / "store", Path(folder) / "log.txt") as address,
-    ):
-        yield address
 
 
 def _wait(address: str, process: subprocess.Popen[bytes], log: Path, seconds: float = 60) -> None:

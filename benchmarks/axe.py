@@ -7,15 +7,15 @@ fetches nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-IMPACTS = ("serious", "critical")
-ALSO = ("heading-order",)
+IMPACTS = ["serious", "critical"]
+ALSO = ["heading-order"]
 """Rules that count though axe calls them moderate: who reads by headings gets lost."""
 CONTRAST = "color-contrast"
 
@@ -30,32 +30,16 @@ class Fault:
     why: str
 
 
-@dataclass(frozen=True)
-class Exempt:
-    """What is not counted: elements within `selector`, for one rule, and why nothing can be done
-    about it here."""
-
-    rule: str
-    selector: str
-    why: str
-
-
-_SECTIONS = (
-    "Streamlit puts the sections of its navigation as <div> between <ul> and <li>, and has no"
-    " setting for it"
-)
-EXEMPT = (
-    Exempt("list", "[data-testid=stSidebarNavItems]", _SECTIONS),
-    Exempt("listitem", "[data-testid=stSidebarNavItems]", _SECTIONS),
-)
+EXEMPT = dict.fromkeys(("list", "listitem"), "[data-testid=stSidebarNavItems]")
+"""Rule -> within which elements it does not count. Streamlit puts the sections of its navigation as
+<div> between <ul> and <li>, and has no setting for it."""
 
 RUN = """
 async ({impacts, also, exempt}) => {
   const found = await axe.run(document, {resultTypes: ['violations']});
   const within = (target, selector) => target.length === 1 && typeof target[0] === 'string'
     && document.querySelector(target[0])?.closest(selector);
-  const isExempt = (rule, target) =>
-    exempt.some(one => one.rule === rule && within(target, one.selector));
+  const isExempt = (rule, target) => exempt[rule] && within(target, exempt[rule]);
   const counts = rule => impacts.includes(rule.impact) || also.includes(rule.id);
   return found.violations.filter(counts).flatMap(rule => rule.nodes
     .filter(node => !isExempt(rule.id, node.target))
@@ -70,15 +54,11 @@ def script() -> str:
     return (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 
 
-def faults(page: Any, exempt: Sequence[Exempt] = EXEMPT) -> list[Fault]:
+def faults(page: Any) -> list[Fault]:
     """Every serious or critical fault, and headings out of order, of the page as it stands (a
     Playwright page)."""
     page.evaluate(script())
-    asked = {
-        "impacts": list(IMPACTS),
-        "also": list(ALSO),
-        "exempt": [asdict(one) for one in exempt],
-    }
+    asked = {"impacts": IMPACTS, "also": ALSO, "exempt": EXEMPT}
     with whole(page):
         return [Fault(**found) for found in page.evaluate(RUN, asked)]
 

@@ -13,15 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.report import Measure, timed
-from benchmarks.training_steps import (
-    BATCH,
-    added_memory,
-    plain_steps,
-    ratio,
-    run,
-    some_world,
-    times_in_turn,
-)
+from benchmarks.training_steps import Compared, plain_steps, ratio, some_world
 from engine.audit.measurements import paired_latency
 from engine.core.files import PROJECT
 from engine.models.load_image_classifier import fresh_classifier
@@ -29,25 +21,7 @@ from engine.surgery.filters.graph import cut_filters, filter_graph
 from engine.surgery.ranking import meet_target
 from engine.tracks.image_classifiers.methods._learned import TaylorPruning, learn_bottlenecks
 
-STEPS, ROUNDS = 6, 7
-AUTOBOT_BAR, TAYLOR_BAR = 1.3, 1.5
-MODELS = (("resnet10-w16", 32), ("resnet56", 32), ("resnet18", 64))
-SPEEDUPS = (2.0, 4.0, 8.0, 16.0)
-MODES = ("plain", "autobot", "taylor")
-
-
-def steps(arch: str, size: int) -> list[Measure]:
-    """Time of one step, AutoBot's and Taylor's over a plain training step of the same model, in
-    turn."""
-    runs = {mode: steps_of(mode, arch, size) for mode in MODES}
-    times = times_in_turn(runs, ROUNDS, STEPS)
-    plain = times["plain"]
-    name = f"{arch} at {size} px, batch of {BATCH}"
-    return [
-        Measure(f"{name}: plain training step", round(1e3 * np.median(plain), 2), "ms"),
-        Measure(f"{name}: AutoBot step over it", ratio(times["autobot"], plain), "x", AUTOBOT_BAR),
-        Measure(f"{name}: Taylor step over it", ratio(times["taylor"], plain), "x", TAYLOR_BAR),
-    ]
+STEPS, SPEEDUPS = 6, (2.0, 4.0, 8.0, 16.0)
 
 
 def steps_of(mode: str, arch: str, size: int) -> Callable[[], Any]:
@@ -95,34 +69,25 @@ def latencies(arch: str, size: int) -> list[Measure]:
     return found
 
 
-def memory() -> list[Measure]:
-    """Peak memory that steps add to a process which only loads the model: AutoBot's and Taylor's
-    over plain ones."""
-    added = added_memory("filter_pruning", MODES)
-    name = f"{MODELS[-1][0]} at {MODELS[-1][1]} px"
-    return [
-        Measure(f"{name}: peak memory that plain training adds", round(added["plain"]), "MB"),
-        Measure(f"{name}: AutoBot's over it", round(added["autobot"] / added["plain"], 3), "x"),
-        Measure(f"{name}: Taylor's over it", round(added["taylor"] / added["plain"], 3), "x"),
-    ]
-
-
-def whole_audit() -> Measure:
+def whole_audit() -> list[Measure]:
     """Seconds of `experiment celeba --quick` on avatars, into a fresh store."""
     with tempfile.TemporaryDirectory() as store:
         words = ["experiment", "celeba", "--quick", "--json", "--store", store]
         command = [sys.executable, "-m", "engine", *words]
         ask = partial(subprocess.run, command, cwd=PROJECT, capture_output=True, check=True)
         _, seconds = timed(ask)
-        return Measure("experiment celeba --quick on avatars, all of it", round(seconds), "s")
+        return [Measure("experiment celeba --quick on avatars, all of it", round(seconds), "s")]
 
+
+COMPARED = Compared(
+    module="filter_pruning",
+    models=(("resnet10-w16", 32), ("resnet56", 32), ("resnet18", 64)),
+    kinds={"autobot": ("AutoBot step", 1.3), "taylor": ("Taylor step", 1.5)},
+    of=steps_of,
+    steps=STEPS,
+    rounds=7,
+    heavy=("autobot", "taylor"),
+)
 
 if __name__ == "__main__":
-    sys.exit(
-        run(
-            __doc__,
-            MODELS,
-            lambda arch, size: [*steps(arch, size), *latencies(arch, size)],
-            lambda: [*memory(), whole_audit()],
-        )
-    )
+    sys.exit(COMPARED.run(__doc__, latencies, whole_audit))

@@ -1,5 +1,5 @@
-"""Answers on the spot: seconds of a prediction, of a new level, of the playground, of an engine
-that starts; and the same seen in Chromium. How right predictions are is
+"""Answers on the spot: seconds of the playground and of an engine that starts; of a prediction and
+of a new level as Chromium shows them. How right predictions are is
 `benchmarks.calibration --only sets`.
 """
 
@@ -9,28 +9,19 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks import app_server
 from benchmarks.report import Measure, parser, show, timed
-from engine.core.types import rng
 from engine.report.hand_sets import LEAD
 from engine.resident import client
-from engine.resident.asks import answer_here
-from engine.resident.warm import Warm
 from engine.store.runs import EMBEDDED, Run, Store
-from engine.tracks.language_models.predicted import predicted, stops
 
-AXIS, METHOD = "nationality", "fasp"
-MOST = 8
-"""Heads of the largest random set."""
+AXIS = "nationality"
 MEASURED_BAR, PREDICTED_BAR = 20.0, 0.5
 """Seconds to measure one level on one axis; seconds of a prediction."""
-TIMED = 40
-"""Predictions that are timed."""
 SEEDS, MOVES = 8, 5
 """Texts, and moves on screen, that are timed."""
 COLD_BAR = 8.0
@@ -41,9 +32,7 @@ def main() -> int:
     """Measure and print; exit code 1 when a bar is missed."""
     asked, run = parser(__doc__).parse_args(), demo()
     with tempfile.TemporaryDirectory() as store:
-        measures = [*predictions(run), *new_level(run, Store(store))]
-    with tempfile.TemporaryDirectory() as store:
-        measures += [*playground(run, Store(store)), *on_screen(run, Path(store))]
+        measures = [*playground(run, Store(store)), *on_screen(run, Path(store))]
     return show(measures, asked.json)
 
 
@@ -55,43 +44,6 @@ def demo() -> Run:
         for run in map(store.open, store.ids())
         if run.summary.is_demo and AXIS in run.request["axes"] and run.has("scores")
     )
-
-
-def random_sets(run: Run, number: int) -> list[tuple[int, ...]]:
-    """Sets of 1 to MOST heads, sizes in turn, heads drawn with a stated seed: critical ones too."""
-    draw = rng("interactive benchmark", 0)
-    total = run.n_units
-    return [
-        tuple(sorted(draw.permutation(total)[: 1 + at % MOST].tolist())) for at in range(number)
-    ]
-
-
-def predictions(run: Run) -> list[Measure]:
-    """Seconds of a prediction: the first, which reads the tables, and later ones."""
-    times: list[float] = []
-    for units in random_sets(run, TIMED):
-        times.append(timed(partial(predicted, run, units, AXIS))[1])
-    later = statistics.median(times[1:])
-    return [
-        Measure("prediction, the first of an audit", round(times[0], 4), "s", PREDICTED_BAR),
-        Measure("prediction, median of later ones", round(later, 4), "s", PREDICTED_BAR),
-    ]
-
-
-def new_level(run: Run, store: Store) -> list[Measure]:
-    """Seconds to measure a level that the audit has not, on one axis: with nothing at hand, then
-    with the model loaded and the dense model's texts kept."""
-    warm = Warm()
-    free = [stop.level for stop in stops(run, METHOD, AXIS) if not stop.finished]
-    times = []
-    for level in (free[len(free) // 2], free[len(free) // 3]):
-        given = {"run": run.id, "axis": AXIS, "method": METHOD, "level": level}
-        times.append(timed(partial(answer_here, "measure", given, store, warm=warm))[1])
-    name = "one new level measured, one axis"
-    return [
-        Measure(f"{name}, nothing at hand", round(times[0], 2), "s", MEASURED_BAR),
-        Measure(f"{name}, warm", round(times[1], 2), "s", MEASURED_BAR),
-    ]
 
 
 def playground(run: Run, store: Store) -> list[Measure]:
@@ -121,56 +73,52 @@ def on_screen(run: Run, store: Path) -> list[Measure]:
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         page.set_default_timeout(120_000)
         found = {
-            "predicted after a slider move, median": (_moved(page, address, run), PREDICTED_BAR),
-            "predicted after a switched head, median": (
-                _switched(page, address, run),
-                PREDICTED_BAR,
-            ),
-            "a new level measured, from the click": (
-                _measured(page, address, run, Store(store)),
-                MEASURED_BAR,
-            ),
+            "predicted after a slider move, median": _moved(page, address, run),
+            "predicted after a switched head, median": _switched(page, address, run),
+            "a new level measured, from the click": _measured(page, address, run, Store(store)),
         }
     client.stop(Store(store))
     return [
-        Measure(f"on screen, {name}", round(seconds, 2), "s", bar)
-        for name, (seconds, bar) in found.items()
+        Measure(
+            f"on screen, {name}",
+            round(seconds, 2),
+            "s",
+            PREDICTED_BAR if name.startswith("predicted") else MEASURED_BAR,
+        )
+        for name, seconds in found.items()
     ]
 
 
 def _moved(page: Any, address: str, run: Run) -> float:
     """Median seconds from a key on the slider to another answer."""
     page.goto(f"{address}/?run={run.id}&sparsity=12.5%20%25")
-    page.locator(".pa-lead", has_text=LEAD).wait_for()
     page.locator(".js-plotly-plot").first.wait_for()
-    return statistics.median(
-        _until_another(page, lambda: page.keyboard.press("ArrowRight"), page.get_by_role("slider"))
-    )
+    return _until_another(page, "ArrowRight", page.get_by_role("slider"))
 
 
 def _switched(page: Any, address: str, run: Run) -> float:
     """Median seconds from a head that is taken off the list to another answer."""
     page.goto(f"{address}/bench?run={run.id}&off=0.5,1.1,1.2,2.2,2.3,3.3,3.4")
-    page.locator(".pa-lead", has_text=LEAD).wait_for()
     page.locator(".js-plotly-plot").nth(1).wait_for()
     box = page.get_by_role("combobox", name="Heads that are off")
-    return statistics.median(_until_another(page, lambda: page.keyboard.press("Backspace"), box))
+    return _until_another(page, "Backspace", box)
 
 
-def _until_another(page: Any, act: Callable[[], None], focus: Any) -> list[float]:
-    """Seconds from each act to another answer, with `focus` focused before each."""
+def _until_another(page: Any, key: str, focus: Any) -> float:
+    """Median seconds from a key in `focus` to another answer than the predicted one."""
+    page.locator(".pa-lead", has_text=LEAD).wait_for()
     times = []
     for _ in range(MOVES):
         page.wait_for_timeout(1500)
         before = page.locator(".pa-lead").inner_text()
         focus.first.focus()
         start = time.perf_counter()
-        act()
+        page.keyboard.press(key)
         page.wait_for_function(
             "before => document.querySelector('.pa-lead')?.innerText !== before", arg=before
         )
         times.append(time.perf_counter() - start)
-    return times
+    return statistics.median(times)
 
 
 def _measured(page: Any, address: str, run: Run, store: Store) -> float:

@@ -2,9 +2,9 @@
 
 `--model` names a folder or file of SmolLM2-135M-Instruct; the judge is the one that `make real`
 installs. Times are ratios, both halves measured here: processor time, on a GPU the clock's. There
-seconds and peak memory stand beside them. `--only` takes names of rows; `large`, 1,024 heads of a
-7B Llama's shape, `protected`, minutes of exact effects on perplexity, `within`, half an hour, and
-`changes` in bfloat16 are measured where they are named.
+seconds and peak memory stand beside them. `--only` takes names of rows; `protected`,
+minutes of exact effects on perplexity, `within`, half an hour, and `changes` in bfloat16 are
+measured where they are named.
 """
 
 from __future__ import annotations
@@ -142,39 +142,32 @@ def cuts(world: World) -> list[Measure]:
     texts = run.table("controls")["prompts"].sum() / run.meta["prompts"]["counts"][f"{AXIS}/test"]
     models = len(run.table("variants")) + texts
     ratio = seconds / (models * world.plain)
+    rows = lookup.reported(run)
+    names = rows[rows["n_cut"] > 0]["variant"]
+    agree = [_exported(run, world.folder / name, name) for name in names]
+    read = _of_cuts(run, "perplexity", "random").to_dict("records")
+    worse = [phrasing.direction(row) == "rose" for row in read]
     return [
         _ratio(f"audit of {models - 1:g} cuts, FASP, random and controls", ratio, 2.0),
-        *exports(run, world),
-        *worse(run),
+        _all(f"share of {len(agree)} cuts exported that agree", np.mean(agree)),
+        _all(f"share of {len(worse)} random cuts said to read text worse", np.mean(worse)),
     ]
 
 
-def exports(run: Run, world: World) -> list[Measure]:
-    """Checkpoints of all reported cuts: written, read again, compared; a cut that does not agree is
-    refused."""
-    rows = lookup.reported(run)
-    names = rows[rows["n_cut"] > 0]["variant"]
-    written = [name for name in names if _exported(run, world.folder / name, name)]
-    name = f"share of {len(names)} cuts exported that agree"
-    return [Measure(name, len(written) / len(names), "", 1.0, True)]
+def _all(name: str, share: Any) -> Measure:
+    """A share that should be all."""
+    return Measure(name, share, "", 1.0, True)
 
 
 def _exported(run: Run, to: Path, name: str) -> bool:
-    """Whether the cut's checkpoint was written: it is not where it does not agree."""
+    """Whether the cut's checkpoint was written, read again and compared: one that does not agree
+    is refused."""
     try:
         export_run(run, to, ("checkpoint",), variant=name)
     except PruneAuditError as error:
         said(f"{name}: {error}")
         return False
     return True
-
-
-def worse(run: Run) -> list[Measure]:
-    """Random cuts whose perplexity is said to be worse."""
-    rows = _of_cuts(run, "perplexity", "random")
-    said = [phrasing.direction(row) == "rose" for row in rows.to_dict("records")]
-    name = f"share of {len(said)} random cuts said to read text worse"
-    return [Measure(name, sum(said) / len(said), "", 1.0, True)]
 
 
 def _of_cuts(run: Run, metric: str, *methods: str) -> pd.DataFrame:
@@ -186,15 +179,14 @@ def _of_cuts(run: Run, metric: str, *methods: str) -> pd.DataFrame:
 
 def quick(world: World) -> list[Measure]:
     """The quick audit, from the model's name to its tables."""
-    seconds = _clocked(world, partial(run_audit, request_from(quick_request(world.request.model))))
-    return [Measure("quick audit, from name to tables", seconds, "s", 180)]
+    ask = partial(run_audit, request_from(quick_request(world.request.model)))
+    return [_clocked("quick audit, from name to tables", world, ask, 180)]
 
 
 def scores(world: World) -> list[Measure]:
     """Effects of all heads on bias by gradient, five axes."""
-    request = replace(world.request, axes=AXES, estimator="gradient")
-    seconds = _clocked(world, partial(scores_only, request))
-    return [Measure("gradient of all heads, five axes", seconds, "s", 600)]
+    ask = partial(scores_only, replace(world.request, axes=AXES, estimator="gradient"))
+    return [_clocked("gradient of all heads, five axes", world, ask, 600)]
 
 
 def within(world: World) -> list[Measure]:
@@ -206,16 +198,18 @@ def within(world: World) -> list[Measure]:
         said(found.said)
         return run_audit(found.request, store)
 
-    return [
-        Measure(
-            "audit that is to take half an hour", _clocked(world, ask), "s", 36 * 60, floor=15 * 60
-        )
-    ]
+    return [_clocked("audit that is to take half an hour", world, ask, 36 * 60, 15 * 60)]
 
 
-def _clocked(world: World, ask: Callable[[Store], object]) -> float:
+def _clocked(
+    name: str,
+    world: World,
+    ask: Callable[[Store], object],
+    bar: float,
+    floor: float | None = None,
+) -> Measure:
     """Seconds by the clock, in an empty store."""
-    return timed(partial(ask, world.store()))[1]
+    return Measure(name, timed(partial(ask, world.store()))[1], "s", bar, floor=floor)
 
 
 def file(world: World) -> list[Measure]:
@@ -234,7 +228,7 @@ def file(world: World) -> list[Measure]:
     with torch.no_grad():
         logits = [model(input_ids=ids).logits for model in (ours, theirs.eval())]
     equal = (logits[0] == logits[1]).double().mean()
-    return [Measure("share of a GGUF file's logits equal to the bit", equal, "", 1.0, True)]
+    return [_all("share of a GGUF file's logits equal to the bit", equal)]
 
 
 def drawing(world: World) -> list[Measure]:
@@ -252,8 +246,6 @@ def drawing(world: World) -> list[Measure]:
 def formats(world: World) -> list[Measure]:
     """First-order effects of all heads on bias in bfloat16 and in float32: of the same texts, and
     where each draws its own; to compare, those of another draw in float32."""
-    if lacks_bfloat16(world.lm.device):
-        return _not_here()
     column, whole = f"z_bias_{AXIS}", "float32"
     fp32, slow = _scored(world, whole)
     bf16, quick = _scored(world, "bfloat16")
@@ -291,8 +283,6 @@ def _of_same_texts(world: World) -> list[np.ndarray]:
 def changes(world: World) -> list[Measure]:
     """The change of bias of cuts that no score chooses: bfloat16 and, to compare, another draw in
     float32, beside one in float32. Another draw cuts other heads at random, which are left out."""
-    if lacks_bfloat16(world.lm.device):
-        return _not_here()
     methods = ("random", "magnitude")
 
     def changed(**asked: Any) -> pd.DataFrame:
@@ -316,11 +306,6 @@ def changes(world: World) -> list[Measure]:
     return found
 
 
-def _not_here() -> list[Measure]:
-    said("not measured: this processor has no bfloat16")
-    return []
-
-
 def _scored(world: World, dtype: str, **asked: Any) -> tuple[pd.DataFrame, float]:
     request = replace(
         world.request, dtype=dtype, estimator="gradient", perplexity_estimator="gradient", **asked
@@ -328,31 +313,11 @@ def _scored(world: World, dtype: str, **asked: Any) -> tuple[pd.DataFrame, float
     return timed(partial(scores_only, request, world.store()), now)
 
 
-def large(world: World) -> list[Measure]:
-    """First-order scores of all heads of Llama-2-7B's shape, random weights, and the perplexity's.
-    The vocabulary is that of the model that is named."""
-    from transformers import AutoConfig, LlamaConfig, LlamaForCausalLM
-
-    small = AutoConfig.from_pretrained(fetch(world.request.model)[0])
-    config = LlamaConfig(**SHAPE, vocab_size=small.vocab_size, eos_token_id=small.eos_token_id)
-    where, device = world.folder / "large", world.lm.device
-    torch.manual_seed(0)
-    with device:
-        model = LlamaForCausalLM._from_config(config, dtype=torch.bfloat16)
-    model.save_pretrained(where)
-    world.lm.tokenizer.save_pretrained(where)
-    del model
-    table, seconds = _scored(
-        replace(world, request=replace(world.request, model=str(where))), "auto"
-    )
-    return [
-        Measure("heads of a 7B Llama's shape that are scored", len(table), ""),
-        Measure("their scores by gradient, from folder to table", seconds, "s"),
-    ]
-
-
 def measured(row: Callable[[World], list[Measure]], world: World) -> list[Measure]:
     """What a row finds; on a GPU, what it took."""
+    if row in HALF and lacks_bfloat16(world.lm.device):
+        said("not measured: this processor has no bfloat16")
+        return []
     if world.lm.device.type != "cuda":
         return row(world)
     torch.cuda.reset_peak_memory_stats()
@@ -397,13 +362,13 @@ def protected(world: World) -> list[Measure]:
     ]
 
 
-NAMED = (protected, within, changes, large)
+NAMED = (protected, within, changes)
 """Rows that are measured only where they are named."""
+HALF = (formats, changes)
+"""Rows that compute in bfloat16."""
 ROWS = {
     row.__name__: row for row in (file, quick, scores, drawing, compressions, cuts, formats, *NAMED)
 }
-SHAPE: dict[str, Any] = {"num_hidden_layers": 32, "num_attention_heads": 32, "hidden_size": 4096}
-SHAPE |= {"num_key_value_heads": 32, "intermediate_size": 11008, "max_position_embeddings": 2048}
 
 
 def main() -> int:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import argparse
 import re
+import statistics
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,36 +88,42 @@ class Screen:
 
     name: str
     look: Look
+    seconds: float
+    faults: list[axe.Fault]
+    opened: list[str]
+    shot: bytes
     height: int
     words: int
     quoted: int
-    seconds: float
-    faults: list[axe.Fault] = field(default_factory=list)
-    pale: list[str] = field(default_factory=list)
-    overlaps: list[str] = field(default_factory=list)
-    opened: list[str] = field(default_factory=list)
+    pale: list[str]
+    overlaps: list[str]
     errors: list[str] = field(default_factory=list)
-    shot: bytes = b""
-
-    @property
-    def contrast(self) -> int:
-        """Texts too pale to read: what axe finds on the page, and texts of charts, which axe does
-        not look at."""
-        return sum(fault.rule == axe.CONTRAST for fault in self.faults) + len(self.pale)
 
     def measures(self) -> list[Measure]:
-        """Its rows. The bars are those of a wide screen; on a phone the same words are taller."""
+        """Its rows; what is wrong stands in their names. The bars are those of a wide screen; on a
+        phone the same words are taller. Texts too pale to read are what axe finds on the page, and
+        texts of charts, which axe does not look at."""
         name, is_wide = f"{self.name}, {self.look.said}", self.look.width == Look().width
+        told = {one: f"{one.rule} {one.element}: {one.why}"[:300] for one in self.faults}
+        pale = [text for one, text in told.items() if one.rule == axe.CONTRAST]
+        faults = {
+            "serious axe violations": [*told.values()],
+            "contrast faults": [*pale, *self.pale],
+            "labels over each other": self.overlaps,
+            "wrong where all is open": self.opened,
+            "errors in the console": self.errors,
+        }
         return [
             Measure(f"{name}: height", self.height, "px", TALLEST if is_wide else None),
             Measure(f"{name}: words", self.words - self.quoted, "words", LONGEST),
             Measure(f"{name}: seconds to settle", round(self.seconds, 2), "s", PATIENCE),
-            Measure(f"{name}: serious axe violations", len(self.faults), "elements", 0),
-            Measure(f"{name}: contrast faults", self.contrast, "texts", 0),
-            Measure(f"{name}: labels over each other", len(self.overlaps), "labels", 0),
-            Measure(f"{name}: wrong where all is open", len(self.opened), "faults", 0),
-            Measure(f"{name}: errors in the console", len(self.errors), "errors", 0),
+            *(_none_of(f"{name}: {what}", found) for what, found in faults.items()),
         ]
+
+
+def _none_of(name: str, found: Sequence[str]) -> Measure:
+    """How many there are, of which there should be none; the first ones are told."""
+    return Measure("; ".join([name, *found[:3]]), len(found), "faults", 0)
 
 
 def main() -> int:
@@ -139,11 +145,26 @@ def main() -> int:
         client.stop(Store(own))
     if asked.shots:
         write_shots(screens, Path(asked.shots))
+    rows = [*(row for screen in screens for row in screen.measures()), *misfits]
     if not asked.json:
-        print_table(screens)
-        missed = any(one.holds is False for screen in screens for one in screen.measures())
-        return show(misfits, as_json=False) or int(missed)
-    return show([*(one for screen in screens for one in screen.measures()), *misfits], as_json=True)
+        rows = [row for row in rows if row.holds is False] + summary(screens, len(misfits))
+    return show(rows, asked.json)
+
+
+def summary(screens: Sequence[Screen], slides: int) -> list[Measure]:
+    """The most of all screens, and which they are."""
+    seconds = [one.seconds for one in screens]
+    tallest, longest = (
+        max(screens, key=worth)
+        for worth in (lambda one: one.height, lambda one: one.words - one.quoted)
+    )
+    return [
+        Measure(f"tallest of {len(screens)} screens, {tallest.name}", tallest.height, "px"),
+        Measure(f"most words, {longest.name}", longest.words - longest.quoted, "words"),
+        Measure("seconds until a screen is settled, median", statistics.median(seconds), "s"),
+        Measure("… slowest", max(seconds), "s"),
+        Measure("slides that were looked at", slides, "slides"),
+    ]
 
 
 def options() -> argparse.ArgumentParser:
@@ -185,7 +206,7 @@ def seen(browser: Any, address: str, look: Look, asked: argparse.Namespace) -> I
                 once.add(name)
             audit = "workspace" if is_shared else run[:4]
             for screen in tabs(page, f"{address}/{name}", run, look, audit):
-                screen.errors, errors[:] = list(errors), []
+                screen.errors, errors[:] = [*errors], []
                 yield screen
     context.close()
 
@@ -199,9 +220,7 @@ def slides(browser: Any, address: str, asked: argparse.Namespace) -> Iterator[Me
         for run in runs:
             for step in range(1, 6):
                 page.goto(f"{address}/present?{urlencode({'run': run, 'step': step})}")
-                found = misfits(page)
-                name = f"{run[:4]} slide {step}, {theme}: " + "; ".join(found[:3])
-                yield Measure(name.rstrip(": "), len(found), "misfits", 0)
+                yield _none_of(f"{run[:4]} slide {step}, {theme}", misfits(page))
         context.close()
 
 
@@ -243,14 +262,14 @@ def tabs(page: Any, address: str, run: str, look: Look, audit: str) -> Iterator[
     )
     titles = strip.all_inner_texts()
     path = address.rsplit("/", 1)[1] or "summary"
-    yield measured(
-        page, f"{audit} {path}" + (f" / {titles[0].strip()}" if titles else ""), look, seconds
-    )
-    for at, title in enumerate(titles[1:], 1):
-        start = page.evaluate("() => performance.now() / 1000")
-        strip.nth(at).click()
-        page.wait_for_timeout(150)
-        yield measured(page, f"{audit} {path} / {title.strip()}", look, settle(page) - start)
+    for at, title in enumerate(titles or [""]):
+        if at:
+            start = page.evaluate("() => performance.now() / 1000")
+            strip.nth(at).click()
+            page.wait_for_timeout(150)
+            seconds = settle(page) - start
+        name = f"{audit} {path}" + (f" / {title.strip()}" if titles else "")
+        yield measured(page, name, look, seconds)
 
 
 def settle(page: Any) -> float:
@@ -261,12 +280,9 @@ def settle(page: Any) -> float:
 
 def measured(page: Any, name: str, look: Look, seconds: float) -> Screen:
     page.evaluate("() => document.querySelector('[data-testid=stMain]').scrollTo(0, 0)")
-    shot = page.screenshot()
-    made = Screen(
-        name, look, seconds=seconds, faults=axe.faults(page), shot=shot, **page.evaluate(COUNTED)
-    )
-    made.opened = unfolded(page)
-    return made
+    shot, faults = page.screenshot(), axe.faults(page)
+    found = page.evaluate(COUNTED)
+    return Screen(name, look, seconds, faults, unfolded(page), shot, **found)
 
 
 def unfolded(page: Any) -> list[str]:
@@ -277,44 +293,6 @@ def unfolded(page: Any) -> list[str]:
     return page.evaluate(OPENED) + page.evaluate(COUNTED)["overlaps"]
 
 
-def print_table(screens: Sequence[Screen]) -> None:
-    """One line per screen, an asterisk where a bar is missed, then every fault once."""
-    width = max((len(screen.name) for screen in screens), default=0)
-    print(f"{'screen':{width}}  look        px  words (quoted)     s   axe  contrast")
-    for one in screens:
-        height, words, _, serious, contrast, *_ = one.measures()
-        marks = [
-            "*" if measure.holds is False else " " for measure in (height, words, serious, contrast)
-        ]
-        print(
-            f"{one.name:{width}}  {one.look.said:10} {one.height:5}{marks[0]}"
-            f" {one.words:4}{marks[1]} {one.quoted:6}  {one.seconds:7.1f} "
-            f" {len(one.faults):4}{marks[2]} {one.contrast:4}{marks[3]}"
-        )
-    met = sum(all(measure.holds is not False for measure in one.measures()) for one in screens)
-    print(
-        f"{met} of {len(screens)} screens meet every bar: at most {TALLEST} px, {LONGEST} words, 0"
-        " faults."
-    )
-    found = Counter(
-        (fault.rule, re.sub(r"\d+", "N", fault.element), fault.why)
-        for one in screens
-        for fault in one.faults
-    )
-    for (rule, element, why), times in found.most_common():
-        print(f"{times:4} × {rule}: {element[:150]}: {why[:160]}")
-    for kind, what in (
-        ("pale", "pale in a chart"),
-        ("overlaps", "labels over each other"),
-        ("opened", "where all is open"),
-        ("errors", "error in the console"),
-    ):
-        for text, times in Counter(
-            f"{text} ({one.name})" for one in screens for text in getattr(one, kind)
-        ).most_common(20):
-            print(f"{times:4} × {what}: {text}")
-
-
 def write_shots(screens: Sequence[Screen], folder: Path) -> None:
     """One picture per screen, its looks side by side; few colours, of which rare ones are kept."""
     from io import BytesIO
@@ -323,22 +301,19 @@ def write_shots(screens: Sequence[Screen], folder: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     for name in dict.fromkeys(screen.name for screen in screens):
-        shots = [
-            Image.open(BytesIO(one.shot)).convert("RGB") for one in screens if one.name == name
-        ]
-        small = [
-            shot.resize((round(shot.width * HIGH / shot.height), HIGH), Image.Resampling.LANCZOS)
-            for shot in shots
-        ]
-        sheet = Image.new("RGB", (sum(shot.width + 4 for shot in small) - 4, HIGH), "#8a939c")
-        left = 0
-        for shot in small:
-            sheet.paste(shot, (left, 0))
-            left += shot.width + 4
+        sheet, left = Image.new("RGB", (4 * HIGH * len(LOOKS), HIGH), "#8a939c"), 0
+        for one in screens:
+            if one.name == name:
+                shot = Image.open(BytesIO(one.shot)).convert("RGB")
+                shot = shot.resize(
+                    (round(shot.width * HIGH / shot.height), HIGH), Image.Resampling.LANCZOS
+                )
+                sheet.paste(shot, (left, 0))
+                left += shot.width + 4
+        sheet = sheet.crop((0, 0, left - 4, HIGH))
         file = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-        few = sheet.quantize(
-            96, Image.Quantize.MAXCOVERAGE, kmeans=3, dither=Image.Dither.NONE
-        )  # plains as they are
+        # Plains as they are.
+        few = sheet.quantize(96, Image.Quantize.MAXCOVERAGE, kmeans=3, dither=Image.Dither.NONE)
         few.save(folder / f"{file}.png", optimize=True)
 
 

@@ -7,6 +7,7 @@ long, turned around, or use words of the house.
 
 from __future__ import annotations
 
+import argparse
 import ast
 import re
 import sys
@@ -15,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.house import sources
-from benchmarks.report import Measure, parser, show
 from engine.core.files import PROJECT
 
 LONGEST = 25
@@ -131,25 +131,15 @@ def _example(code: str) -> str:
     return next((text for word, text in FILLINGS if re.search(word, code)), "this")
 
 
-def measures(found: list[Said]) -> list[Measure]:
-    """How many texts there are, and how many should be looked at."""
-    flags = [flag.split(":")[0].split(" ")[-1] for one in found for flag in one.flags]
-    return [
-        Measure("texts", len(found), "", None),
-        Measure(f"texts with a sentence of over {LONGEST} words", flags.count("words"), "", 0),
-        Measure("turned around", flags.count("turned"), "", 0),
-        Measure("words of the house", flags.count("house"), "", 0),
-    ]
-
-
 if __name__ == "__main__":
-    told = parser(__doc__)
-    told.add_argument("folders", nargs="*", default=["engine", "pages"], help="folders to read")
-    told.add_argument("--flagged", action="store_true", help="only what should be looked at")
-    given = told.parse_args()
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("folders", nargs="*", default=["engine", "pages"], help="folders to read")
+    options.add_argument("--flagged", action="store_true", help="only what should be looked at")
+    given = options.parse_args()
     texts = said(tuple(given.folders))
-    for one in () if given.json else texts:
-        if one.flags or not given.flagged:
-            marks = "".join(f" [{flag}]" for flag in one.flags)
-            print(f"{one.path}:{one.line} ({len(one.text.split())}){marks} {one.text}")
-    sys.exit(show(measures(texts), given.json))
+    flagged = [one for one in texts if one.flags]
+    for one in flagged if given.flagged else texts:
+        marks = "".join(f" [{flag}]" for flag in one.flags)
+        print(f"{one.path}:{one.line} ({len(one.text.split())}){marks} {one.text}")
+    print(f"{len(texts)} texts, of which {len(flagged)} should be looked at", file=sys.stderr)
+    sys.exit(bool(flagged))

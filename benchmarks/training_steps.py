@@ -3,7 +3,7 @@ a process takes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,52 +59,73 @@ def plain_steps(classifier: Classifier, batches: OneBatch, targets: Targets) -> 
     return lambda: fit(classifier.model, batches, targets, RECIPE, last)
 
 
-def times_in_turn(
-    runs: Mapping[str, Callable[[], Any]], rounds: int, steps: int
-) -> dict[str, np.ndarray]:
-    """Seconds of a step of each kind, [rounds], taken in turn; a round before them is not
-    counted."""
-    times: dict[str, list[float]] = {mode: [] for mode in runs}
-    for lap in range(-1, rounds):
-        for mode, run in runs.items():
-            _, seconds = timed(run)
-            if lap >= 0:
-                times[mode].append(seconds / steps)
-    return {mode: np.array(each) for mode, each in times.items()}
-
-
 def ratio(times: np.ndarray, plain: np.ndarray) -> float:
     """The median over rounds of what a step costs over a plain one."""
     return round(float(np.median(times / plain)), 3)
 
 
-def run(
-    doc: str | None,
-    models: Sequence[tuple[str, int]],
-    rows: Callable[[str, int], Sequence[Measure]],
-    more: Callable[[], Sequence[Measure]],
-) -> int:
-    """Rows of every model and `more`."""
-    words = parser(doc)
-    words.add_argument("--quick", action="store_true", help="rows of the smallest model only")
-    asked = words.parse_args()
-    chosen = models[:1] if asked.quick else models
-    measures = [measure for arch, size in chosen for measure in rows(arch, size)]
-    return show(measures if asked.quick else [*measures, *more()], asked.json)
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """Kinds of steps beside plain training. of(kind, arch, size): does so many `steps` of one kind,
+    on a model of its own. kinds: what each is called, and how many plain steps one may take;
+    "plain" is not among them. heavy: those whose memory is measured, of the largest model."""
 
+    module: str
+    models: Sequence[tuple[str, int]]
+    kinds: Mapping[str, tuple[str, float | None]]
+    of: Callable[[str, str, int], Callable[[], Any]]
+    steps: int
+    rounds: int
+    heavy: Sequence[str]
 
-def added_memory(module: str, modes: Sequence[str]) -> dict[str, float]:
-    """MB at the peak that steps of each mode add to a process which only loads the model; one
-    process per mode."""
+    def times(self, arch: str, size: int) -> Iterator[Measure]:
+        """A step of each kind over a plain one of the same model, in turn; a round before them is
+        not counted."""
+        runs = {kind: self.of(kind, arch, size) for kind in ("plain", *self.kinds)}
+        taken: dict[str, list[float]] = {kind: [] for kind in runs}
+        for _ in range(1 + self.rounds):
+            for kind, do in runs.items():
+                taken[kind].append(timed(do)[1] / self.steps)
+        plain, *others = (np.array(each[1:]) for each in taken.values())
+        name = f"{arch} at {size} px, batch of {BATCH}"
+        speed = round(BATCH / np.median(plain))
+        yield Measure(f"{name}: plain training, examples per second", speed, "1/s")
+        for each, (said, bar) in zip(others, self.kinds.values(), strict=True):
+            yield Measure(f"{name}: {said} over a plain step", ratio(each, plain), "x", bar)
 
-    def peak(mode: str, act: str) -> float:
-        begun = f"from benchmarks import {module} as one, training_steps; steps = one.steps_of"
-        return in_a_process(
-            f"{begun}({mode!r}, *one.MODELS[-1]); {act}; print(training_steps.peak_memory())"
+    def memory(self) -> Iterator[Measure]:
+        """MB at the peak that steps add to a process which only loads the model, those of each kind
+        over plain ones; one process per kind."""
+        nothing, plain, *others = (
+            self._peak(kind, act)
+            for kind, act in (("plain", "pass"), *((one, "do()") for one in ("plain", *self.heavy)))
         )
+        name, added = f"{self.models[-1][0]} at {self.models[-1][1]} px", plain - nothing
+        yield Measure(f"{name}: peak memory that plain training adds", round(added), "MB")
+        for peak, kind in zip(others, self.heavy, strict=True):
+            over = round((peak - nothing) / added, 3)
+            said = self.kinds[kind][0]
+            yield Measure(f"{name}: {said}, peak memory over plain training's", over, "x")
 
-    nothing = peak("plain", "pass")
-    return {mode: peak(mode, "steps()") - nothing for mode in modes}
+    def _peak(self, kind: str, act: str) -> float:
+        begun = f"from benchmarks.{self.module} import COMPARED as one; from benchmarks import"
+        begun += f" training_steps; do = one.of({kind!r}, *one.models[-1])"
+        return in_a_process(f"{begun}; {act}; print(training_steps.peak_memory())")
+
+    def run(
+        self,
+        doc: str | None,
+        of_model: Callable[[str, int], Iterable[Measure]] = lambda arch, size: (),
+        of_all: Callable[[], Iterable[Measure]] = lambda: (),
+    ) -> int:
+        """Rows of every model, of memory, and more."""
+        words = parser(doc)
+        words.add_argument("--quick", action="store_true", help="rows of the smallest model only")
+        asked = words.parse_args()
+        found: list[Measure] = []
+        for one in self.models[:1] if asked.quick else self.models:
+            found += [*self.times(*one), *of_model(*one)]
+        return show(found if asked.quick else [*found, *self.memory(), *of_all()], asked.json)
 
 
 def peak_memory() -> float:

@@ -4,7 +4,6 @@ once."""
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 from benchmarks import app_server
 from benchmarks.hardening._visitors import Visitor
@@ -20,8 +19,8 @@ def measures(times: int) -> list[Measure]:
     """Growth of the resident memory of the server's process, in per cent of what it was before."""
     runs = [summary.id for summary in Store(EMBEDDED).list()]
     places = [(run, page) for page in PAGES for run in runs]
-    with app_server.fresh() as address:
-        visitor, process = Visitor(address, runs[0]), _listening(address)
+    with app_server.fresh() as (address, process):
+        visitor = Visitor(address, runs[0])
         _show(visitor, places * WARM)
         before = memory("VmRSS", process)
         _show(visitor, list(itertools.islice(itertools.cycle(places), times * CHANGES)))
@@ -37,16 +36,3 @@ def measures(times: int) -> list[Measure]:
 def _show(visitor: Visitor, places: list[tuple[str, str]]) -> None:
     for visitor.run, page in places:
         visitor.go(page)
-
-
-def _listening(address: str) -> int:
-    """The process that listens at an address of this machine: the one of our children that does."""
-    port = int(address.rpartition(":")[2])
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (folder / "cmdline").read_bytes().split(b"\0")
-        except OSError:  # it has ended
-            continue
-        if b"pages.shared.serve" in words and str(port).encode() in words:
-            return int(folder.name)
-    raise RuntimeError(f"nobody listens at {address}")

@@ -28,7 +28,7 @@ def measures() -> list[Measure]:
     those without pauses also what decides them, redraws per second: in a closed loop the mean is
     the number of sessions over these.
     """
-    with app_server.fresh() as address:
+    with app_server.fresh() as (address, _):
         _one_session(address, 0, 0.0, ACTIONS)  # not counted: caches fill
         alone = _one_session(address, 1, 0.5, 3 * ACTIONS)
         paced = _together(address, PAUSE)
