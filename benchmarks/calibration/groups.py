@@ -269,7 +269,7 @@ def _text(worlds: int) -> list[Measure]:
             ends = [paired_perplexity_difference(dense, dense.assign(nll=one)) for one in nll]
             truth = np.exp(3.1) - np.exp(3.0)
             held = np.mean([one.low <= truth <= one.high for one in ends])
-            bars = (None, False, None) if mean else (0.985, False, 0.9 if name else 0.92)
+            bars = (None, False, None) if mean else (0.99, False, 0.9 if name else 0.92)
             found.append(Measure(f"{COVERED}: perplexity, {blocks} blocks{name}", held, "", *bars))
     return found
 
