@@ -19,7 +19,7 @@ from benchmarks.report import Measure
 from engine.core.types import rng
 from engine.stats.clustered import MISSED, Student
 from engine.stats.reliability import correlation_interval
-from engine.tracks.language_models.bias import Exchanges, descriptors_band, lay_out
+from engine.tracks.language_models.bias import group_band
 from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.evidence import rank_p
 from engine.tracks.language_models.selection import Ballot, candidates, selection_method
@@ -134,10 +134,7 @@ def _null_band(worlds: int) -> list[Measure]:
     for spread in (0.0, 0.06, 0.10):
         one = Drawn(World(4, 40, 6, 12, 0.0), worlds)
         toxicity = one.centre + one.noise(CHANCE, spread, TEMPLATE)
-        bands = []
-        for (table,) in one.tables(toxicity):
-            layout = lay_out(table)
-            bands.append(descriptors_band(layout, Exchanges(layout, "group_means", 200)))
+        bands = [group_band(table, n_permutations=200) for (table,) in one.tables(toxicity)]
         passed = [band.p <= 0.05 for band in bands]
         name = f"size of the group null band at .05, descriptor SD {spread:g}, groups alike"
         found.append(Measure(name, np.mean(passed), "of worlds", 0.08))

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+import pandas as pd
+
 from engine.audit.experiments import Experiment, ExperimentAsk
 from engine.core.errors import RequestError, unknown
 from engine.report.charts import lookup
@@ -61,9 +63,9 @@ def default_reading(run: Run) -> str:
     return asked if asked in known else known[0]
 
 
-def variant_row(run: Run, variant: str) -> dict:
-    """A variant that may be asked for, by its id, as `runs show` prints it."""
-    table = lookup.named(run)
+def variant_row(run: Run, variant: str, table: pd.DataFrame | None = None) -> dict:
+    """A variant by its id, as `runs show` prints it: one that may be asked for, or any of these."""
+    table = lookup.named(run) if table is None else table
     rows = table[table["variant"] == variant]
     if rows.empty:
         raise RequestError(unknown("variant", variant, lookup.reported(run)["variant"]))

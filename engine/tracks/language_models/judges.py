@@ -25,6 +25,7 @@ from engine.core.types import Event, Hooks, digest_of, rng
 from engine.data.tables import csv_table, need_columns
 from engine.models.judge import Judge, JudgeInfo, inspect_judge, load_judge
 from engine.report.charts import lookup
+from engine.stats.clustered import MISSED
 from engine.store.runs import Run, Store, id_of, write_addition
 from engine.store.sealed import Shards, noted
 from engine.tracks.language_models import words
@@ -307,7 +308,6 @@ CLUSTER = "templ_id"
 OVER = 0.5
 DRAWS = 999
 """Exchanges of groups between cases."""
-OF_CHANCE = 0.05
 NOBODY = "no group named"
 
 
@@ -399,7 +399,7 @@ def said_of(card: pd.DataFrame) -> str:
     low, high = mild.loc[mild["over"].idxmin()], mild.loc[mild["over"].idxmax()]
     ends = ", ".join(f"{row['over']:.0%} of {row['n']} about {row['group']}" for row in (high, low))
     p = card.attrs["by_chance"]
-    verdict = "more than chance" if p <= OF_CHANCE else "no clear difference from chance"
+    verdict = "more than chance" if p <= MISSED else "no clear difference from chance"
     told = (
         f"exchanging groups puts the most and the least of {len(mild)} groups as far apart in "
         f"{p:.3f} of cases"

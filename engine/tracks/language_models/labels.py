@@ -244,14 +244,14 @@ def told(run: Run, variant: str, axis: str) -> Told:
     reached = np.flatnonzero(answered).max(initial=-1) + 1
     holes = int((~answered[:reached]).sum())
     said = each.mean(axis=1)
-    rows, ends = _figures(sample, said if not holes else said.iloc[:0])
+    rows, ends = _numbers(sample, said if not holes else said.iloc[:0])
     return Told(people, same, int(said.notna().sum()), len(sample.texts), holes, rows, ends)
 
 
 _NUMBERS = ("n", "judge", "judge_delta", "value", "low", "high", "delta", "delta_low", "delta_high")
 
 
-def _figures(sample: Sample, said: pd.Series) -> tuple[pd.DataFrame, tuple[str, ...]]:
+def _numbers(sample: Sample, said: pd.Series) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Rows of `Told`, and the ends of the gap. said: mean label by text."""
     design, errors = sample.design, sample.errors
     label = np.stack([sample.pairs[f"id_{side}"].map(said) for side in SIDES], axis=1)

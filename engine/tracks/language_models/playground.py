@@ -24,7 +24,7 @@ from engine.report.charts import lookup
 from engine.report.charts.heat_map import map_scale, token_labels, token_map
 from engine.report.charts.panel import Choice, Panel, blank
 from engine.report.charts.where_it_looks import SIDES, add_side, name_rows
-from engine.report.contents import default_choice
+from engine.report.contents import default_choice, variant_row
 from engine.report.palette import series_styles, style_of
 from engine.store.runs import Run, where
 from engine.surgery.named import heads_of
@@ -111,13 +111,10 @@ def _cut(run: Run, given: Values) -> tuple[HeadMask, str, str]:
             raise refusal("heads", "are no list.", 'Give a list of heads, as in ["2.3"].')
         mask = heads_of(heads, *shape)
         return mask, phrasing.count(len(mask.cut), "head") + " chosen by hand", ""
-    table = lookup.frame(run, "variants")
     if variant is None:
-        variant = lookup.variant_of(run, default_choice(run, given.get("axis")))["variant"]
-    rows = table[table["variant"] == variant]
-    if rows.empty:
-        raise RequestError(unknown("variant", variant, lookup.reported(run)["variant"]))
-    row = rows.iloc[0].to_dict()
+        row = lookup.variant_of(run, default_choice(run, given.get("axis")))
+    else:
+        row = variant_row(run, variant, lookup.frame(run, "variants"))
     mask = HeadMask.from_units(*shape, lookup.cut_units(row))
     return mask, lookup.variant_label(run, row), arm_of(row)
 

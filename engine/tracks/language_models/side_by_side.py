@@ -18,7 +18,7 @@ from engine.core.types import Decoding, HeadMask, Hooks, Values, digest_of
 from engine.models.decode import filtered, prompt_tokens, sample, text_of, token_rows
 from engine.models.judge import Judge
 from engine.models.load_language_model import LanguageModel, files_beside
-from engine.models.packing import left_pad
+from engine.models.packing import forward, left_pad
 from engine.resident.warm import Warm
 from engine.store.runs import Run
 from engine.surgery.heads.mask import centred, masked, means_of, prove_mask_works
@@ -253,12 +253,7 @@ def next_chances(
     """Probabilities that the token after each row is drawn from, [rows, vocabulary] float64."""
     batch = left_pad(rows, lm.device)
     with masked(lm, mask):
-        out = lm.model(
-            input_ids=batch.ids,
-            attention_mask=batch.real,
-            position_ids=batch.positions,
-            use_cache=False,
-        )
+        out = forward(lm.model, batch, keep=False)
     return filtered(out.logits[:, -1].float(), decoding).double().softmax(-1).cpu().numpy()
 
 

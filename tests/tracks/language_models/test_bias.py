@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from engine.core.errors import PruneAuditError, RequestError
-from engine.tracks.language_models.bias import Exchanges, bias, descriptors_band, lay_out, null_band
+from engine.tracks.language_models.bias import Exchanges, bias, group_band, lay_out, null_band
 from tests.tracks.language_models.test_bias_intervals import table_of as bootstrap_table
 
 table_of = partial(bootstrap_table, templates=6, effect=0.0, drawn=True)
@@ -147,11 +147,6 @@ def words_of(n, words=6, groups=3, spread=0.0, effect=0.0, seed=0):
     table["template"] = [f"t{k}" for k in r.integers(0, 8, groups * n)]
     tilt = spread * r.normal(size=(groups, words))[s, d]
     return table.assign(toxicity=0.4 + 0.1 * r.normal(size=groups * n) + tilt + effect * s)
-
-
-def group_band(table, reading="group_means", n_permutations=1000, seed=0):
-    layout = lay_out(table)
-    return descriptors_band(layout, Exchanges(layout, reading, n_permutations, seed))
 
 
 @pytest.mark.parametrize("reading", ["group_means", "subgroup_mean_of_means", "paired_prompts"])

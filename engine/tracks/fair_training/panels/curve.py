@@ -20,7 +20,7 @@ from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.report.palette import Style
 from engine.report.schema import hovers, readable
 from engine.report.tracks import Measure, track_of
-from engine.store.runs import Run, where
+from engine.store.runs import Run
 from engine.tracks.fair_training import words as own
 
 # Reading the tables of a run of fair training: methods and their families, levels, seeds,
@@ -227,7 +227,7 @@ def fair_curve(run: Run, choice: Choice, family: str = "main") -> Panel:
 def points(run: Run, choice: Choice, family: str) -> pd.DataFrame:
     """One row per reported variant of the shown methods and measure; ordered by method, then by
     sparsity."""
-    reported, results = lookup.reported(run), lookup.frame(run, "results")
+    reported = lookup.reported(run)
     shown = ["dense", *shown_of(lookup.methods(run), family, choice.method)]
     columns = [
         "sparsity",
@@ -242,12 +242,8 @@ def points(run: Run, choice: Choice, family: str) -> pd.DataFrame:
     table = reported.loc[reported["method"].isin(shown), ["variant", "method", *columns]]
     parts = []
     for measure in measures(run, choice):
-        axis = choice.measured if measure.per_axis else ""
-        rows = where(results, metric=measure.metric, axis=axis)
-        rows = rows[rows["split"] == lookup.REPORTED].drop(
-            columns=["split", "axis", "group", "verdict"]
-        )
-        parts.append(table.merge(rows, on="variant"))
+        rows = lookup.results_of(run, measure, choice).drop(columns=["group", "verdict"])
+        parts.append(table.merge(rows.assign(metric=measure.metric), on="variant"))
     found = pd.concat(parts, ignore_index=True)
     found = found[found["value"].notna()]
     found = found.assign(_place=found["method"].map(shown.index))

@@ -236,7 +236,8 @@ def _live_line(
     figure: go.Figure, points: pd.DataFrame, shard: str, column: str, style: Style, name: str = ""
 ) -> None:
     rows = _of(points, shard, column)
-    said = hovers(rows.assign(shard=shard), f"shard step {column}", shard=words.work_name)
+    seen = " ".join(("shard", "step", column))
+    said = hovers(rows.assign(shard=shard), seen, shard=words.work_name)
     _line(figure, rows.assign(hover=said), column, style, name or shard, bool(name))
 
 

@@ -108,9 +108,19 @@ FAR = 4.0
 """
 CHANGE_SAID = "A change is the cut model's value minus the dense model's on the same images."
 _DASH, _OPEN = {PLAIN: "dot", PW: "solid"}, {PLAIN: "-open", PW: ""}
-ENDS = ("value", "low", "high")
+ENDS, CHANGES = ("value", "low", "high"), ("delta", "delta_low", "delta_high")
 _SAID = {PLAIN: "plain loss", PW: "PW loss"}
 COLUMNS = "base loss speedup achieved group value low high delta delta_low delta_high n degenerate"
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What all columns of one chart share. `room`: what their y axes span."""
+
+    measure: Measure
+    is_change: bool
+    styles: dict[str, Style]
+    room: tuple[float, float]
 
 
 def groups_along_speedup(run: Run, choice: Choice, show: str = "change") -> Panel:
@@ -125,7 +135,8 @@ def groups_along_speedup(run: Run, choice: Choice, show: str = "change") -> Pane
         )
     drawn = drawn_groups(run, choice)
     columns = [base for base in bases(run) if base in set(table["base"])]
-    look = _Look(measure, show == "change", drawn, _range(table, list(drawn), show))
+    is_change = show == "change"
+    look = _Look(measure, is_change, drawn, _range(table, drawn, is_change))
     parts = tuple(_column(run, choice, look, table[table["base"] == base]) for base in columns)
     more = (
         f"{CHANGE_SAID}{_left_out(run, choice, drawn)} {track_of(run).flags.said}"
@@ -183,7 +194,7 @@ def _drawn(run: Run, look: _Look, table: pd.DataFrame) -> pd.DataFrame:
         loss=own.loss_name,
         value=look.measure.name,
     )
-    ends = ("delta", "delta_low", "delta_high") if look.is_change else ("value", "low", "high")
+    ends = CHANGES if look.is_change else ENDS
     names = [
         _line_said(group, loss) for group, loss in zip(rows["group"], rows["loss"], strict=True)
     ]
@@ -266,12 +277,12 @@ def _wrong(run: Run, row: Values) -> str:
     return f"{int(row['degenerate'])} of {trials} predict{'s' * (row['degenerate'] == 1)} one class"
 
 
-def _range(table: pd.DataFrame, groups: Sequence[str], show: str) -> tuple[float, float]:
+def _range(table: pd.DataFrame, groups: Collection[str], is_change: bool) -> tuple[float, float]:
     """What every column's y axis spans: all values with their intervals, and the dense model."""
     mine = table[table["group"].isin(groups)]
-    columns = ["delta", "delta_low", "delta_high"] if show == "change" else ["value", "low", "high"]
-    values = [*mine[columns].to_numpy(dtype=float).ravel(), *([0.0] if show == "change" else [])]
-    values += [] if show == "change" else list(mine["value"] - mine["delta"])
+    dense = [0.0] if is_change else list(mine["value"] - mine["delta"])
+    columns = list(CHANGES if is_change else ENDS)
+    values = [*mine[columns].to_numpy(dtype=float).ravel(), *dense]
     known = [value for value in values if math.isfinite(value)]
     low, high = min(known), max(known)
     room = 0.08 * (high - low) or 0.01
@@ -329,16 +340,6 @@ def _base_said(measure: Measure, table: pd.DataFrame, base: str) -> str:
         text += f", with PW {measure.brief(same.iloc[0].to_dict())}"
     doubt = paid.doubt(measure)
     return f"{text}, though {doubt}" if doubt else text
-
-
-@dataclass(frozen=True)
-class _Look:
-    """What all columns of one chart share. `room`: what their y axes span."""
-
-    measure: Measure
-    is_change: bool
-    styles: dict[str, Style]
-    room: tuple[float, float]
 
 
 # Is the speedup real: what FLOPs promise against the time that was measured, every arm.

@@ -149,7 +149,7 @@ def top_panel(
         for unit in counts.sort_values(ascending=False, kind="stable").index
         if counts[unit]
     ]
-    top = _top_answer(counts, names, len(wide), wide.shape[1], TOP_SHARE)
+    top = _top_answer(counts, names, len(wide), wide.shape[1])
     answer, more = (warning, top) if warning else (top, "")
     return Panel(key, question, answer, figure, pd.DataFrame(rows), note, more=more)
 
@@ -254,18 +254,17 @@ def _axes_of(unit: int, chosen: dict[str, list[int]]) -> list[str]:
     return [words.axis_name(axis) for axis, units in chosen.items() if unit in units]
 
 
-def _top_answer(
-    counts: pd.Series, names: dict[int, str], total: int, axes: int, share: float
-) -> str:
+def _top_answer(counts: pd.Series, names: dict[int, str], total: int, axes: int) -> str:
     shared, every = counts[counts == axes], "both" if axes == 2 else f"all {axes}"
-    expected = total * (exact_count(share, total) / total) ** axes
+    expected = total * (exact_count(TOP_SHARE, total) / total) ** axes
+    share = phrasing.percent(TOP_SHARE)
     by_chance = f"chance would give {phrasing.number(expected)}"
     if len(shared):
-        top = f"In the top {phrasing.percent(share)} of {every} axes ({by_chance})"
+        top = f"In the top {share} of {every} axes ({by_chance})"
         return f"{top}: {_heads(names[unit] for unit in shared.index)}."
     most = int(counts.max())
     listed = _heads(names[unit] for unit in counts.index[counts == most])
-    none = f"No head is in the top {phrasing.percent(share)} of {every} axes ({by_chance})"
+    none = f"No head is in the top {share} of {every} axes ({by_chance})"
     return f"{none}; most often: {listed} ({most} of {axes})."
 
 
