@@ -4,6 +4,7 @@ ticked."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import streamlit as st
 
@@ -17,7 +18,7 @@ from engine.store.runs import RunSummary, default_root
 from pages.shared import cache, jobs, state
 from pages.shared.controls import button, capital, search, select
 from pages.shared.frame import draw_page, heading, title_of
-from pages.shared.safe import boundary, faults_of, plain, show_errors, visible
+from pages.shared.safe import boundary, caption, faults_of, plain, show_errors, visible
 
 MOST = 5
 """Audits that are compared at a time."""
@@ -70,10 +71,11 @@ def _audit(summary: RunSummary, starred: bool) -> None:
         with st.container(gap="xxsmall"):
             st.text(visible(title))
             about = capital(track.nouns.about) if track else "Of a kind that is not here"
-            st.caption(plain(f"{about} · {summary.created[:10]}{origin} · {axes} · {methods}"))
+            caption(f"{about} · {summary.created[:10]}{origin} · {axes} · {methods}")
         key, star = ("favour", summary.id), "★" if starred else "☆"
         look = {"type": "tertiary", "width": "content", "help": "Favourites stand first."}
-        button(f"{star} Favourite", key, _favour, summary.id, not starred, **look)
+        favour = partial(jobs.store().favour, summary.id, not starred)
+        button(f"{star} Favourite", key, _try, favour, **look)
         key = ("open", summary.id)
         button("Open", key, state.open_run, summary.id, icon="dashboard", width="content")
         _more(summary, title)
@@ -89,7 +91,8 @@ def _more(summary: RunSummary, title: str) -> None:
     with st.popover("More", key=state.key_of("more", run_id), width="content"):
         help_text = "Kept beside the audit. Empty: its own title."
         st.text_input("Title", value=visible(title), key=key, help=help_text)
-        button("Rename", ("rename", run_id), _rename, run_id, key)
+        rename = lambda: jobs.store().rename(run_id, str(state.value_of(key) or ""))  # noqa: E731
+        button("Rename", ("rename", run_id), _try, rename)
         if summary.embedded:
             st.caption("An embedded audit comes with the program and cannot be deleted.")
         else:
@@ -111,14 +114,6 @@ def _open_compare(ticked: list[str]) -> None:
     state.choose_run(ticked[0])
     state.put(state.COMPARED, ticked[1:])
     state.go("compare")
-
-
-def _rename(run_id: str, key: str) -> None:
-    _try(lambda: jobs.store().rename(run_id, str(state.value_of(key) or "")))
-
-
-def _favour(run_id: str, wanted: bool) -> None:
-    _try(lambda: jobs.store().favour(run_id, wanted))
 
 
 def _delete(run_id: str) -> None:
@@ -167,7 +162,7 @@ def _trash() -> None:
         return
     with st.expander(f"Trash ({len(found)})", icon=":material/delete:"):
         folder = default_root() / "trash"
-        st.caption(plain(f"Kept in {folder}: delete folders there to free their space."))
+        caption(f"Kept in {folder}: delete folders there to free their space.")
         for run_id, summary in found.items():
             with st.container(horizontal=True, vertical_alignment="center"):
                 st.text(_deleted_title(run_id, summary))

@@ -19,11 +19,11 @@ from engine.report.tracks import Bench, Row, Track, Units, track_of
 from engine.report.verdict import verdict
 from pages.shared import panels, roots, state
 from pages.shared.cache import KeptRun, made, predicted
-from pages.shared.controls import button, capital, choose
-from pages.shared.frame import draw_page, heading, need_run, show_on
+from pages.shared.controls import button, capital
+from pages.shared.frame import draw_page, opened, show_on
 from pages.shared.measuring import measure
 from pages.shared.navigation import entry_of
-from pages.shared.safe import boundary, escaped, plain
+from pages.shared.safe import boundary, caption, escaped, header, plain
 
 MOST_UNDONE = 50
 
@@ -43,9 +43,7 @@ class Desk:
 
 
 def page() -> None:
-    heading("bench")
-    run = need_run("bench")
-    choice = choose(run, ahead=True)
+    run, choice = opened("bench", ahead=True)
     if bench := track_of(run).bench:
         _bench(run, choice, bench)
 
@@ -162,7 +160,7 @@ def _list(desk: Desk) -> None:
 def _layers(desk: Desk, rows: Sequence[Row]) -> None:
     """A slider per layer: so many of its units off, those that come first in its order."""
     with st.expander("How many of each layer", expanded=len(rows) <= 16):
-        st.caption(plain(desk.bench.ordered(desk.run, desk.choice)))
+        caption(desk.bench.ordered(desk.run, desk.choice))
         sides = st.columns(2, gap="medium")
         for place, row in enumerate(rows):
             with sides[place % 2]:
@@ -229,21 +227,21 @@ def _outcome(desk: Desk) -> None:
     """What the set is predicted to do, or what was measured; and the two steps of measuring."""
     run, choice, bench, off = desk.run, desk.choice, desk.bench, desk.off
     if not off:
-        st.header("What would happen?", anchor=False)
+        header("What would happen?")
         what = f"Switch a {desk.track.nouns.one} off: this page shows what is known of that"
         st.markdown(plain(f"{what}, and measures it if you like. {bench.about}"))
         return
     if known := _measured(desk):
-        _shown(desk, run, _as(run, choice, known))
+        mine = _as(run, choice, known)
+        _shown(desk, run, mine)
         _kept(desk, known)
-        _tried(desk, run, _as(run, choice, known))
+        _tried(desk, run, mine)
         return
     shown, ahead = predicted(run, choice, bench.ahead, off)
     if ahead is None:
         st.html(f'<p class="pa-answer">{escaped(bench.nothing(run, choice))}</p>')
         _measuring(desk)
-        if said := bench.said(run, choice):
-            st.caption(plain(said))
+        caption(bench.said(run, choice))
         return
     mine = _as(run, choice, ahead.tables["variants"].iloc[0].to_dict())
     st.html(f'<p class="pa-answer">{escaped(ahead.said)}</p>')
@@ -254,9 +252,7 @@ def _outcome(desk: Desk) -> None:
 
 def _shown(desk: Desk, run: KeptRun, mine: Choice) -> None:
     panels.verdict(made(run, verdict, mine))
-    st.caption(plain(made(run, _changes, mine)))
-    if desk.bench.about:
-        st.caption(plain(desk.bench.about))
+    caption(made(run, _changes, mine), desk.bench.about)
 
 
 def _changes(run: KeptRun, mine: Choice) -> str:
@@ -273,8 +269,7 @@ def _changes(run: KeptRun, mine: Choice) -> str:
 
 def _tried(desk: Desk, run: KeptRun, mine: Choice) -> None:
     """How many sets were tried, and who pays for this one."""
-    if said := desk.bench.said(desk.run, desk.choice):
-        st.caption(plain(said))
+    caption(desk.bench.said(desk.run, desk.choice))
     panels.draw(made(run, desk.bench.who, mine), state.key_of("bench", "who_pays"))
 
 
@@ -320,7 +315,7 @@ def _measuring(desk: Desk) -> None:
     label = f"Measure on {bench.first(run)}"
     if tried is not None:
         last = phrasing.sentence(f"{bench.last} are for the final check, not for choosing")
-        st.caption(plain(f"{last}: measure there once you have chosen."))
+        caption(f"{last}: measure there once you have chosen.")
         label = f"Measure on {bench.last}, and keep"
     measure(growth, label, bench.seconds(run), run)
 

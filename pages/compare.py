@@ -12,12 +12,12 @@ from engine.report.tracks import track_of
 from pages.shared import cache, panels, state
 from pages.shared.controls import axis_label, choose, choose_reading
 from pages.shared.frame import draw_page, heading, link, need_run, title_of
-from pages.shared.safe import escaped, plain, visible
+from pages.shared.safe import caption, escaped, header, plain, visible
 
 
 def page() -> None:
     heading("compare")
-    run = need_run()
+    run = need_run("compare")
     every = [summary for summary in cache.all_runs() if summary.id != run.id]
     kind, name_of = track_of(run).name, cache.track_name_of
     others = [one for one in every if compare.comparable(kind, name_of(one.id))]
@@ -64,7 +64,7 @@ def _draw(runs: list[cache.KeptRun], choice: Choice) -> None:
         st.info(plain(_without_the_axis(runs, choice.axis)), icon=":material/info:")
     if len(alike) > 1:
         _charts(alike, choice)
-    st.header("Which settings differ?", anchor=False)
+    header("Which settings differ?")
     differing = compare.settings_table(runs)
     if differing.empty:
         st.markdown("None: all audits have the same settings.")
@@ -81,7 +81,7 @@ def _charts(runs: list[cache.KeptRun], choice: Choice) -> None:
     side."""
     if warnings := compare.comparability(runs)[1]:
         st.html(f'<p class="pa-warning">{"<br>".join(map(escaped, warnings))}</p>')
-    st.caption(plain(compare.named(runs)))
+    caption(compare.named(runs))
     if len(compare.alike(runs)) > 1:
         panels.draw(compare.compare_runs(runs, choice))
     if any(compare.are_kin(runs[0], other) for other in runs[1:]):

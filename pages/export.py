@@ -22,10 +22,10 @@ from engine.report.figures import find_browser
 from engine.report.tracks import Foreign, track_of
 from pages.shared import jobs, safe, state
 from pages.shared.cache import KeptRun
-from pages.shared.controls import accepted, button, capital, choose, select
-from pages.shared.frame import draw_page, heading, need_run
+from pages.shared.controls import accepted, button, capital, select
+from pages.shared.frame import draw_page, opened
 from pages.shared.roots import refuse_target
-from pages.shared.safe import boundary, plain, show_errors, visible
+from pages.shared.safe import boundary, caption, header, plain, visible
 
 PARTS = {
     "tables": (
@@ -52,17 +52,16 @@ PARTS = {
 
 
 def page() -> None:
-    heading("export")
-    run = need_run()
-    choice, track = choose(run), track_of(run)
+    run, choice = opened("export")
+    track = track_of(run)
     variant = lookup.variant_of(run, choice)
     with_texts = run.has("texts") and st.toggle(
         "Include texts in the clear", key=state.EXPORT_TEXTS, help=track.handout.texts
     )
     left, right = st.columns(2, gap="large")
     with left:
-        st.header(plain(f"This variant: {lookup.variant_label(run, variant)}"), anchor=False)
-        st.caption(plain(lookup.amount(run, variant)))
+        header(plain(f"This variant: {lookup.variant_label(run, variant)}"))
+        caption(lookup.amount(run, variant))
         with boundary():
             taken = _one_of(lookup.takable(run, variant))
             stands = bool(track.ways.instead(variant))
@@ -70,7 +69,7 @@ def page() -> None:
                 _mask(run, taken)
             _checkpoint(run, taken, stands)
     with right:
-        st.header("The whole audit", anchor=False)
+        header("The whole audit")
         for what in PARTS:
             with boundary():
                 _part(run, what, with_texts)
@@ -137,10 +136,7 @@ def _drawn(run: KeptRun) -> bytes | None:
     elif not (work and work.value):
         make = lambda hooks: _made(run, "figures", hooks=hooks)  # noqa: E731
         button("Draw charts", key, jobs.begin, *asked, make, icon="brush")
-        if work:
-            show_errors(map(str, work.faults))
-        if work and work.message:
-            st.warning(plain(work.message), icon=":material/info:")
+        jobs.told(work)
     return work.value if work else None
 
 
@@ -151,7 +147,7 @@ def _foreign(run: KeptRun, one: Foreign) -> None:
         try:
             text = visible(one.write(run))
         except RequestError as error:
-            st.caption(plain(str(error)))
+            caption(str(error))
             return
         key = state.key_of("foreign", one.name)
         _download(f"Download {one.file}", text, one.file, one.mime, key)

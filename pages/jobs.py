@@ -10,7 +10,7 @@ from engine.core.text import visible
 from engine.resident import client
 from pages.shared import jobs
 from pages.shared.frame import draw_page, heading
-from pages.shared.safe import boundary
+from pages.shared.safe import boundary, header
 
 EVERY = 3.0
 """Seconds between two looks at the engine."""
@@ -19,7 +19,7 @@ EVERY = 3.0
 def page() -> None:
     heading("jobs", notes=False)
     jobs.watch()
-    st.header("Engine", anchor=False)
+    header("Engine")
     _engine()
 
 

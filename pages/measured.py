@@ -14,6 +14,7 @@ from pages.shared import panels, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import fold
 from pages.shared.frame import draw_page, heading, need_run
+from pages.shared.safe import header
 
 FOLDS: Mapping[str, tuple[Callable[..., pd.DataFrame], bool]] = {
     "Subgroups and how much each was measured on": (measured.subgroups, False),
@@ -27,14 +28,14 @@ FOLDS: Mapping[str, tuple[Callable[..., pd.DataFrame], bool]] = {
 
 def page() -> None:
     heading("measured", notes=False)
-    run = need_run()
+    run = need_run("measured")
     choice = default_choice(run)
     for part in made(run, measured.parts, choice):
         if part.is_long:
             with st.expander(f"{part.title} ({len(part.told)})"):
                 panels.listed(part.told)
         else:
-            st.header(part.title, anchor=False)
+            header(part.title)
             panels.listed(part.told)
     for title, (make, chosen) in FOLDS.items():
         draw = partial(_table, run, make, *([choice] if chosen else []))

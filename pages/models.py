@@ -10,17 +10,18 @@ from engine.core.files import ASSETS
 from engine.store.runs import default_root
 from pages.shared import panels
 from pages.shared.frame import draw_page, heading
+from pages.shared.safe import header
 
 
 def page() -> None:
     heading("models", notes=False)
     for track in tracks().values():
         for shelf in track.part("shelves")() if track.shelves else ():
-            st.header(shelf.title, anchor=False)
+            header(shelf.title)
             panels.table(shelf.table)
             if shelf.note:
                 st.caption(shelf.note)
-    st.header("Prompts and texts", anchor=False)
+    header("Prompts and texts")
     panels.table(_files())
 
 

@@ -4,6 +4,7 @@ where each looks."""
 from __future__ import annotations
 
 import base64
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -13,17 +14,12 @@ from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.charts.where_it_looks import ABOUT, WAYS, class_chances, where_it_looks
 from pages.shared import panels, safe, state
-from pages.shared.anecdote import answered, ask_both
+from pages.shared.anecdote import ask_both, draw_anecdote
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, segmented, select
 from pages.shared.frame import draw_page, link
 
 ANECDOTE = "one picture. The summary shows what holds on many, with intervals."
-
-
-def page() -> None:
-    if found := answered("picture", ANECDOTE, _question, ask_both):
-        _answer(*found)
 
 
 def _question(run: KeptRun, choice: Choice) -> dict[str, Any]:
@@ -70,12 +66,12 @@ def pictures_of(run: KeptRun) -> dict[str, str]:
 
 
 def _answer(run: KeptRun, choice: Choice, answer: dict[str, Any]) -> None:
-    for note in (f"Pruned: {answer['cut']}, {answer['gone']} gone.", *answer["notes"]):
-        st.caption(safe.plain(capital(note)))
+    notes = f"Pruned: {answer['cut']}, {answer['gone']} gone.", *answer["notes"]
+    safe.caption(*map(capital, notes))
     panels.draw(class_chances(answer, choice))
     panels.draw(where_it_looks(answer, choice))
     link("summary", "Read the statistics")
     link("examples", "See which images changed class")
 
 
-draw_page(page)
+draw_page(partial(draw_anecdote, "picture", ANECDOTE, _question, ask_both, _answer))

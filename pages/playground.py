@@ -3,6 +3,7 @@ noise."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -18,7 +19,7 @@ from engine.resident.client import ask
 from engine.tracks.language_models import playground
 from engine.tracks.language_models import words as own
 from pages.shared import panels, safe, state
-from pages.shared.anecdote import answered, take_one, text_box
+from pages.shared.anecdote import draw_anecdote, take_one, text_box
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import beside, capital, group_label, select
 from pages.shared.frame import draw_page, link
@@ -29,11 +30,6 @@ ANECDOTE = (
     "one text and one seed. Another seed can reverse it. The summary shows what holds on many "
     "prompts, with intervals."
 )
-
-
-def page() -> None:
-    if found := answered("playground", ANECDOTE, _question, _asked):
-        _answer(*found)
 
 
 def _shown() -> bool:
@@ -137,8 +133,7 @@ def _asked(run: KeptRun, given: Values) -> dict[str, Any]:
 def _answer(run: KeptRun, choice: Choice, answer: Values) -> None:
     heads, shown = phrasing.count(len(answer["heads"]), "head"), _shown()
     pruned = f"Pruned: {answer['cut']}, {heads} off. Noise {answer['seed']}. {own.JUDGE}"
-    for note in (*answer["notes"], pruned):
-        st.caption(safe.plain(note))
+    safe.caption(*answer["notes"], pruned)
     first, *others = answer["rows"]
     _row(first, shown)
     panels.draw(playground.next_token(first, choice, shown))
@@ -181,7 +176,7 @@ def _marked(pieces: list[str], at: int | None) -> tuple[int, int] | None:
 
 def _siblings(rows: list[Values], shown: bool) -> None:
     """A row per sibling: scores in a table, the texts below."""
-    st.header("And about each other subgroup, under the same noise?", anchor=False)
+    safe.header("And about each other subgroup, under the same noise?")
     table = [
         {
             "about": group_label(row["subgroup"], "not known"),
@@ -208,4 +203,4 @@ def _effect(run: KeptRun, choice: Choice, found: Values) -> None:
         panels.table(numbers[numbers["axis"].isin(["", words.axis_name(choice.axis)])])
 
 
-draw_page(page)
+draw_page(partial(draw_anecdote, "playground", ANECDOTE, _question, _asked, _answer))

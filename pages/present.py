@@ -35,7 +35,7 @@ ROOM = 420
 def page() -> None:
     if current_run() is None:
         heading("present", notes=False)
-    run = need_run()
+    run = need_run("present")
     st.html(ASSETS / "stage.css")  # hides the frame around the page, and the choices
     choice = choose(run)
     if state.in_address(state.STEP) == ALL:

@@ -3,6 +3,7 @@ decided."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -14,17 +15,12 @@ from engine.report.charts.panel import Choice
 from engine.report.charts.where_it_looks import SIDES, class_chances
 from engine.tracks.text_classifiers.panels import lens as charts
 from pages.shared import panels, safe, state
-from pages.shared.anecdote import answered, ask_both, take_one, text_box
+from pages.shared.anecdote import ask_both, draw_anecdote, take_one, text_box
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import beside, capital, select
 from pages.shared.frame import draw_page, link
 
 ANECDOTE = "one sentence. The summary shows what holds on many texts, with intervals."
-
-
-def page() -> None:
-    if found := answered("sentence", ANECDOTE, _question, ask_both):
-        _answer(*found)
 
 
 def _question(run: KeptRun, choice: Choice) -> dict[str, Any]:
@@ -54,8 +50,7 @@ def texts_of(run: KeptRun, label: str) -> list[tuple[str, str]]:
 
 def _answer(run: KeptRun, choice: Choice, answer: dict[str, Any]) -> None:
     heads = phrasing.count(len(answer["heads"]), "head")
-    for note in (f"Pruned: {answer['cut']}, {heads} off.", *answer["notes"]):
-        st.caption(safe.plain(note))
+    safe.caption(f"Pruned: {answer['cut']}, {heads} off.", *answer["notes"])
     panels.draw(class_chances(answer, choice))
     scale, largest = choice.theme.diverging, charts.largest_weight(answer)
     colours = scale[0][1], scale[-1][1]
@@ -71,4 +66,4 @@ def _answer(run: KeptRun, choice: Choice, answer: dict[str, Any]) -> None:
     link("summary", "Read the statistics")
 
 
-draw_page(page)
+draw_page(partial(draw_anecdote, "sentence", ANECDOTE, _question, ask_both, _answer))

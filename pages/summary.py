@@ -11,8 +11,8 @@ from engine.report.tracks import prediction_of, track_of
 from engine.report.verdict import verdict
 from pages.shared import panels, state, welcome
 from pages.shared.cache import made
-from pages.shared.controls import choose, choose_tolerances
-from pages.shared.frame import draw_page, heading, link, need_run
+from pages.shared.controls import choose_tolerances
+from pages.shared.frame import draw_page, link, opened
 from pages.shared.measuring import offer_level, shown_at
 
 
@@ -20,9 +20,8 @@ def page() -> None:
     if welcome.is_due():
         welcome.show()
         return
-    heading("summary")
-    measured = need_run()
-    choice, track = choose(measured, ahead=True), track_of(measured)
+    measured, choice = opened("summary", ahead=True)
+    track = track_of(measured)
     run = shown_at(measured, choice)
     told = st.container()
     if made(run, verdict, choice).advice.said:

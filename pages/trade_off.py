@@ -10,15 +10,15 @@ from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of
 from pages.shared import panels, state
 from pages.shared.cache import KeptRun, made
-from pages.shared.controls import button, capital, choose, choose_reading, line, segmented, select
-from pages.shared.frame import draw_page, heading, need_run, show_on
+from pages.shared.controls import button, capital, choose_reading, line, segmented, select
+from pages.shared.frame import draw_page, opened, show_on
 from pages.shared.measuring import benchmarks, shown_at
+from pages.shared.safe import header
 
 
 def page() -> None:
-    heading("trade_off")
-    measured = need_run()
-    choice, track = choose(measured, ahead=True), track_of(measured)
+    measured, choice = opened("trade_off", ahead=True)
+    track = track_of(measured)
     run = shown_at(measured, choice)
     with line():
         views = {name: view.label for name, view in track.front.views.items()}
@@ -44,7 +44,7 @@ def _one_variant(run: KeptRun, choice: Choice, split: str) -> None:
         name: capital(f"{lookup.variant_label(run, row)}{track.variants.mark(row)}")
         for name, row in rows.items()
     }
-    st.header("What is behind one point?", anchor=False)
+    header("What is behind one point?")
     state.follow(state.VARIANT, lookup.variant_of(run, choice)["variant"], named)
     picked = select("Variant", named, state.VARIANT)
     row = rows[picked]

@@ -14,22 +14,21 @@ from engine.report.charts.panel import Choice
 from engine.resident.client import ask
 from pages.shared import state
 from pages.shared.cache import KeptRun
-from pages.shared.controls import button, choose
-from pages.shared.frame import heading, need_run
+from pages.shared.controls import button
+from pages.shared.frame import opened
 from pages.shared.safe import boundary
 
 
-def answered(
+def draw_anecdote(
     page: str,
     warning: str,
     form: Callable[[KeptRun, Choice], dict[str, Any]],
     ask_it: Callable[[KeptRun, dict[str, Any]], dict[str, Any]],
-) -> tuple[KeptRun, Choice, dict[str, Any]] | None:
-    """The run, the choice and the answer to what the form asks, None while there is none. form:
-    draws what is asked, and returns it."""
-    heading(page)
-    run = need_run(page)
-    choice = choose(run)
+    draw: Callable[[KeptRun, Choice, dict[str, Any]], None],
+) -> None:
+    """A page of one question and, once there is one, its answer. form: draws what is asked, and
+    returns it; draw: draws the answer."""
+    run, choice = opened(page)
     st.info(f"This is an anecdote: {warning}", icon=":material/casino:")
     with st.container(border=True):
         given = {"run": run.id, **form(run, choice)}
@@ -40,8 +39,8 @@ def answered(
     asked, answer = state.kept(state.ANSWER, (None, None))
     if asked != given:
         st.caption("Nothing is answered yet for what is chosen here. Press Run.")
-        return None
-    return run, choice, answer
+    else:
+        draw(run, choice, answer)
 
 
 def question_of(run: KeptRun) -> str:

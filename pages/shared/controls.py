@@ -25,7 +25,7 @@ from engine.report.tracks import Level, prediction_of, track_of
 from engine.report.verdict import OFFERED, tolerances
 from engine.store.runs import Run
 from pages.shared import state
-from pages.shared.safe import plain, visible
+from pages.shared.safe import caption, visible
 
 T = TypeVar("T")
 MANY = 60
@@ -103,12 +103,10 @@ def select(label: str, options: Options, key: str, named: Named | None = None, *
     return _picked(st.selectbox, label, options, key, named, more)
 
 
-def segmented(
-    label: str, options: Options, key: str, named: Named | None = None, **more: Any
-) -> Any:
+def segmented(label: str, options: Options, key: str, **more: Any) -> Any:
     """A row of buttons of which one is always on; in the address, remembered."""
     more = {"default": next(iter(options)), "required": True, **more}
-    return _picked(st.segmented_control, label, options, key, named, more)
+    return _picked(st.segmented_control, label, options, key, None, more)
 
 
 def _picked(
@@ -144,7 +142,7 @@ def _say_unmet(
         state.keep(name, (asked[:LONGEST], shown))
     asked, instead = state.kept(name, ("", None))
     if asked and shown == instead:
-        st.caption(plain(f"The link asks for {visible(asked)}, {why}"))
+        caption(f"The link asks for {visible(asked)}, {why}")
 
 
 def select_number(
@@ -187,8 +185,7 @@ def choose(run: Run, ahead: bool = False) -> Choice:
         with middle:
             offered = lookup.methods(run, axis)
             method = select("Method", offered, state.METHOD, method_label) if offered else "dense"
-            if absent := lookup.not_built(run, axis):
-                st.caption(plain(absent))
+            caption(lookup.not_built(run, axis))
         with right:
             level = _slider(run, method, axis, ahead)
     return Choice(method, axis, level, None, default_reading(run), is_dark()).accepting(

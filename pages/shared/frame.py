@@ -16,8 +16,9 @@ from engine.core.errors import PruneAuditError
 from engine.core.files import ASSETS, PROJECT
 from engine.core.types import AXES, Values
 from engine.report import phrasing
+from engine.report.charts.panel import Choice
 from engine.report.measured import notes_in_words
-from engine.report.tracks import question, track_of, tracks
+from engine.report.tracks import Track, question, track_of, tracks
 from engine.store.runs import Run
 from pages.shared import cache, state, welcome
 from pages.shared.controls import button, choose, is_dark
@@ -31,7 +32,7 @@ from pages.shared.navigation import (
     shown,
     sorted_in,
 )
-from pages.shared.safe import boundary, escaped, plain, visible
+from pages.shared.safe import boundary, escaped, header, plain, visible
 
 if TYPE_CHECKING:
     from engine.audit.jobs import JobState
@@ -93,9 +94,8 @@ def draw_page(page: Callable[[], None]) -> None:
 
 def tabbed(page: str, tabs: Sequence[Tab] = ()) -> None:
     """A page of nothing but tabs: these, or those that the track of the chosen run names."""
-    heading(page)
-    run = need_run(page)
-    draw_tabs(page, run, choose(run), tabs or offered(page, run))
+    run, choice = opened(page)
+    draw_tabs(page, run, choice, tabs or offered(page, run))
 
 
 def _configure() -> None:
@@ -224,30 +224,35 @@ def title_of(title: str, axes: Sequence[str] = AXES) -> str:
     return words.title_said(title, axes)
 
 
-def need_run(page: str = "") -> cache.KeptRun:
-    """The chosen run; a page without one ends here, saying what to do.
-
-    `page`: the page that asks, where only some kinds of audit have what it shows; with another it
-    ends here too.
-    """
+def need_run(page: str) -> cache.KeptRun:
+    """The chosen run; a page without one ends here, saying what to do. So does one that only other
+    kinds of audit have."""
     run = current_run()
     if run is None:
         with st.container(border=True):
-            st.header("Nothing to show yet", anchor=False)
+            header("Nothing to show yet")
             st.markdown("This page reads a finished audit and there is none. Start one.")
             link("new_audit", "New audit")
         return st.stop()
-    if page and page not in track_of(run).screens.pages:
-        _elsewhere(run, page)
+    owners = [track for track in tracks().values() if page in track.screens.pages]
+    if owners and track_of(run) not in owners:
+        _elsewhere(run, owners[0])
     return run
 
 
-def _elsewhere(run: cache.KeptRun, page: str) -> None:
+def opened(page: str, ahead: bool = False) -> tuple[cache.KeptRun, Choice]:
+    """The page's title, the chosen run and what is chosen of it; `ahead`: levels nobody measured
+    are offered too."""
+    heading(page)
+    run = need_run(page)
+    return run, choose(run, ahead)
+
+
+def _elsewhere(run: cache.KeptRun, owner: Track) -> None:
     """The page belongs to another kind of audit: say so, and where this one is shown instead."""
     mine = track_of(run)
-    owner = next(track for track in tracks().values() if page in track.screens.pages)
     with st.container(border=True):
-        st.header(f"This page is about {owner.nouns.about}", anchor=False)
+        header(f"This page is about {owner.nouns.about}")
         st.markdown(
             plain(
                 f"The chosen audit is about {mine.nouns.about}. Choose another one above, or go on"

@@ -290,6 +290,14 @@ def asked(name: str, given: Values, hooks: Hooks) -> None:
     client.ask(name, given, hooks=hooks)
 
 
+def told(work: Work | None) -> None:
+    """What spoke against it, and what else it said at its end; nothing where nobody asked."""
+    if work:
+        show_errors(map(str, work.faults))
+        if work.message:
+            st.warning(plain(work.message), icon=":material/info:")
+
+
 def watched(work: Work, which: tuple[str, ...], before: str) -> None:
     """How far it is, redrawn until it is over; then the whole page, which finds what came out."""
 

@@ -23,7 +23,7 @@ from engine.store.runs import default_root
 from pages.shared import jobs, panels, roots, state
 from pages.shared.cache import KeptRun, made, predicted_at
 from pages.shared.controls import beside, button, fold, select
-from pages.shared.safe import boundary, escaped, plain, show_errors
+from pages.shared.safe import boundary, caption, escaped
 
 ASK = "measure"
 NOTHING = "What was measured so far allows no prediction here. It can be measured."
@@ -125,12 +125,8 @@ def measure(
         type="primary",
         disabled=bool(against),
     )
-    for why in [*against, *(map(str, absent(run, spared=True)) if run else ())]:
-        st.caption(plain(why))
-    if work:
-        show_errors(map(str, work.faults))
-        if work.message:
-            st.warning(plain(work.message), icon=":material/info:")
+    caption(*against, *(map(str, absent(run, spared=True)) if run else ()))
+    jobs.told(work)
 
 
 def benchmarks(run: KeptRun, choice: Choice) -> None:

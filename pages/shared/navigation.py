@@ -134,6 +134,7 @@ def draw_tabs(page: str, run: Run, choice: Choice, tabs: Sequence[Tab]) -> None:
     state.restore_tab(key, titles)
     for box, tab in zip(st.tabs(titles, key=key, on_change="rerun"), tabs, strict=True):
         if box.open:
-            state.keep_tab(key, tab.title)
+            state.keep(key, tab.title)  # "Which heads" is `which_heads` in the address
+            state.to_address(state.TAB, tab.title.casefold().replace(" ", "_"))
             with box:
                 tab.draw(run, choice)

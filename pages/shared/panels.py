@@ -22,7 +22,7 @@ from pages.shared import state
 from pages.shared.cache import MEMORY, Call, KeptRun, made, ready
 from pages.shared.controls import capital, fold, grid
 from pages.shared.frame import current_run
-from pages.shared.safe import Marker, escaped, plain, unbroken, visible
+from pages.shared.safe import Marker, escaped, header, plain, unbroken, visible
 
 ROWS = 400
 """Rows of a table that is sent with its chart."""
@@ -88,7 +88,7 @@ def draw_chart(panel: Panel, key: str, alone: bool = False) -> None:
     rest.
     """
     with st.container(gap="small"):
-        st.header(plain(panel.question), anchor=False)
+        header(plain(panel.question))
         if not panel.has_chart:
             _paragraphs(_marker(), (panel.answer, "pa-answer"), (panel.mind, "pa-mind"))
             return
@@ -150,7 +150,7 @@ def _say(panel: Panel) -> Marker:
     """The question, the answer in a sentence, and what must be kept in mind with it; what has
     explained their words."""
     marker = _marker()
-    st.header(plain(panel.question), anchor=False)
+    header(plain(panel.question))
     _paragraphs(marker, (panel.answer, "pa-answer"), (panel.mind, "pa-mind"))
     return marker
 

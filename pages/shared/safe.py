@@ -171,6 +171,17 @@ def plain(text: str) -> str:
     )
 
 
+def caption(*texts: str) -> None:
+    """Each in small print as it stands, whoever wrote it; nothing of one that is empty."""
+    for text in filter(None, texts):
+        st.caption(plain(text))
+
+
+def header(text: str) -> None:
+    """A heading of a part of a page. Markdown is read in it."""
+    st.header(text, anchor=False)
+
+
 # Words of our own vocabulary inside sentences, explained where one points at them or comes to
 # them by keyboard.
 

@@ -260,12 +260,6 @@ def restore_tab(key: str, titles: Sequence[str]) -> None:
         st.session_state[key] = kept(key)
 
 
-def keep_tab(key: str, title: str) -> None:
-    """Remember the open tab, and name it in the address: "Which heads" is `which_heads` there."""
-    keep(key, title)
-    to_address(TAB, title.casefold().replace(" ", "_"))
-
-
 def from_address(key: str) -> str | None:
     """What the address asks of a widget that is not bound to it, where it has changed since
     `to_address`."""
@@ -284,11 +278,6 @@ def asked(key: str, options: Sequence[Any], named: Callable[[Any], str] = str) -
     if said is None:
         return None
     return next((one for one in options if _plain(named(one)) == _plain(said)), None)
-
-
-def forget_address(key: str) -> None:
-    """Take a parameter out of the address."""
-    st.query_params.pop(key, None)
 
 
 def to_address(key: str, value: object) -> None:
@@ -399,11 +388,6 @@ def settle() -> None:
     st.session_state[_GOES_BACK] = st.session_state.pop(_BACK_NEXT, False)
     for key, value in st.session_state.pop(_LATER, {}).items():
         st.session_state[key] = value
-
-
-def shown_key(text_id: str, row: int) -> str:
-    """Key of the switch that uncovers one example."""
-    return f"show_{row}_{text_id}"
 
 
 def key_of(kind: str, *names: object) -> str:

@@ -21,7 +21,7 @@ from engine.report.tracks import track_of, tracks
 from engine.store.runs import Run, RunSummary
 from pages.shared import cache, state
 from pages.shared.controls import button, capital, grid, is_dark
-from pages.shared.safe import boundary, escaped, visible
+from pages.shared.safe import boundary, escaped, header, visible
 
 AT_FIRST = 10
 """Cards before a reader asks for more: each one is read from disk."""
@@ -127,7 +127,7 @@ def _found(run: Run) -> str:
 
 def _quick(track: str, audited: set[str]) -> None:
     """An audit for the naming of a model: one of those that are here without one, or any other."""
-    st.header("A model without an audit", anchor=False)
+    header("A model without an audit")
     shelves = [shelf for shelf in entries.tracks()[track].part("shelves")() if shelf.models]
     here = [model for shelf in shelves for model in shelf.table["Name"]]
     left, right = st.columns([3, 1], gap="small", vertical_alignment="bottom")
@@ -186,7 +186,7 @@ def is_due() -> bool:
 
 def show() -> None:
     """Title, what the app is, and a card per kind of audit, its newest one."""
-    state.forget_address(state.RUN)  # a link to this page is a link to this page
+    st.query_params.pop(state.RUN, None)  # a link to this page is a link to this page
     st.html(ASSETS / "landing.css")
     st.title(TITLE, anchor=False)
     st.html(f'<p class="pa-lead">{escaped(ABOUT)}</p>')

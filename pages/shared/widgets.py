@@ -19,7 +19,7 @@ from engine.core.errors import Fault
 from engine.core.types import Setting, digest_of
 from pages.shared import roots, state
 from pages.shared.controls import capital
-from pages.shared.safe import plain
+from pages.shared.safe import caption, plain
 
 STAYS: dict[str, Any] = {"persist_state": "session"}
 """Of every field: what was typed is there after a look at another page."""
@@ -222,8 +222,7 @@ def _names(field: Field, key: str, values: Values, _: list[Fault]) -> list[str]:
             format_func=partial(_escaped, field),
             **_common(field, _keyed(key, options)),
         )
-    if offer.note:
-        st.caption(plain(offer.note))
+    caption(offer.note)
     return _led(field, key, chosen) if field.lead else chosen
 
 

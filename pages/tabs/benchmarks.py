@@ -58,7 +58,7 @@ def _example(row: dict, at: int, shown: bool, after: str) -> None:
 
     names = {"before": "Dense", "after": after}
     sides = [(row[side], model, row[f"{side}_note"]) for side, model in names.items()]
-    example(state.shown_key(row["label"], at), shown, head, sides)
+    example(state.key_of("show", at, row["label"]), shown, head, sides)
 
 
 TAB = Tab("Benchmarks", draw_benchmarks, has)

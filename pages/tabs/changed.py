@@ -136,7 +136,7 @@ def _picked(run: KeptRun, choice: Choice, per_page: int) -> Picked | None:
     if not classifier_changed.keeps_answers(run):
         return None
     every = made(run, classifier_changed.gallery, choice, trial=repeat)
-    st.header(f"Which {track.nouns.items} are these?", anchor=False)
+    safe.header(f"Which {track.nouns.items} are these?")
     if every.empty:
         st.markdown(f"No test {track.nouns.item} changed class in this {track.nouns.repeat}.")
         return None
@@ -174,9 +174,9 @@ def _sides(run: KeptRun, picked: Picked, draw: Callable[[Sequence[Row]], None]) 
     for column, (kind, every) in zip(columns, picked.sides.items(), strict=True):
         with column:
             count = phrasing.count(len(every), track.nouns.item)
-            st.header(f"{(KINDS | OTHER)[kind]}: {count}", anchor=False)
+            safe.header(f"{(KINDS | OTHER)[kind]}: {count}")
             if len(picked.shown[kind]):
-                st.caption(plain(_order(every, picked.shown[kind], track.nouns.items)))
+                safe.caption(_order(every, picked.shown[kind], track.nouns.items))
                 draw(picked.shown[kind].to_dict("records"))
 
 
@@ -222,7 +222,7 @@ def _looks(run: KeptRun, variant: str, images: Sequence[str]) -> dict[str, Maps]
     except PruneAuditError as error:
         st.info(plain(f"Where they look cannot be shown. {error}"))
         return {}
-    st.caption(plain(f"{LEGEND} {ABOUT[way]}"))
+    safe.caption(f"{LEGEND} {ABOUT[way]}")
     return found
 
 

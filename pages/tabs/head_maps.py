@@ -15,7 +15,6 @@ from pages.shared import panels, safe, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import button, capital, group_label, select, select_number
 from pages.shared.navigation import Tab
-from pages.shared.safe import plain
 
 
 def maps_of_heads(run: KeptRun, choice: Choice) -> None:
@@ -146,7 +145,7 @@ def _pick(run: KeptRun, **more: Any) -> int:
 def _without(changed: Changed) -> None:
     """Examples of what the model writes without the head, hidden until asked for."""
     st.markdown("**What does the model write without it?**")
-    st.caption(plain(changed.said))
+    safe.caption(changed.said)
     if changed.table.empty:
         return
     shown = st.toggle(
@@ -162,7 +161,7 @@ def _without(changed: Changed) -> None:
 
 def _numbers(run: KeptRun, maps: Maps) -> None:
     """All numbers of the head that is picked."""
-    st.header("What do we know about one head?", anchor=False)
+    safe.header("What do we know about one head?")
     panels.table(made(run, maps.numbers, _pick(run)))
     st.caption(words.COUNTING)
 

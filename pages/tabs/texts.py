@@ -91,7 +91,7 @@ def _beside(rows: pd.DataFrame, order: str, page: slice, shown: bool, after: str
     ):
         mine = _ordered(_changed(rows, order, side), side)
         with column:
-            st.header(title, anchor=False)
+            safe.header(title)
             st.caption(f"{len(mine) or 'None'} of {phrasing.count(len(rows), 'pair')}.")
             for at, row in enumerate(mine.iloc[page].to_dict("records"), page.start):
                 number = 2 * at + place  # numbers of its own on either side
@@ -136,7 +136,7 @@ def _example(row: dict, at: int, shown: bool, after: str, narrow: bool = False) 
         )
         for text, other, (side, model, more) in zip(texts, texts[::-1], names, strict=True)
     ]
-    key = state.shown_key(row["text_id_pruned"], at)
+    key = state.key_of("show", at, row["text_id_pruned"])
     example(key, shown, lambda _: safe.passage(row["prompt"], label=label), sides, narrow)
 
 
