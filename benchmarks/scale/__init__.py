@@ -1,2 +1,1 @@
-"""Audits at real sizes: time and agreement of each way to save time, as ratios in one run. One file
-per row."""
+"""Audits at real sizes: their time over what cannot be avoided, memory, forecasts, many nodes."""
