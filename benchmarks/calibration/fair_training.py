@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from benchmarks.report import Measure
-from engine.tracks.fair_training.implicit import closed_form, exact
+from engine.tracks.fair_training.implicit import closed_form
 
 D = torch.float64
 FEATURES, POINTS, STEP = 6, 200, 1e-4
@@ -130,3 +130,22 @@ def _error(found: Tensor, truth: Tensor) -> float:
 
 def _middle(values: list[float]) -> float:
     return float(torch.tensor(values).median())
+
+
+def exact(
+    loss: Callable[[Tensor], Tensor],
+    theta: Tensor,
+    mask: Tensor,
+    rho: float,
+    lower: Callable[[Tensor], Tensor] | None = None,
+) -> Tensor:
+    """dF/dm [n] of BiFP Eq. 9 at theta = theta*(m), with the whole Hessian: for small problems, and
+    to check the closed form by. loss: of the upper level; lower: what theta* minimises, None for
+    the same. theta, mask: [n].
+    """
+    lower, z = lower or loss, (mask * theta).detach().requires_grad_(True)
+    above, below = (torch.autograd.grad(one(z), z)[0] for one in (loss, lower))
+    hessian = torch.autograd.functional.hessian(lower, z.detach())
+    curved = mask[:, None] * hessian * mask + rho * torch.eye(len(z), dtype=z.dtype)
+    pulled = torch.linalg.solve(curved, mask * above)
+    return theta * above - (below * pulled + theta * (hessian @ (mask * pulled)))

@@ -19,7 +19,12 @@ from benchmarks.report import Measure
 from engine.core.types import rng
 from engine.stats.clustered import MISSED, Student
 from engine.stats.reliability import correlation_interval
-from engine.tracks.language_models.bias import group_band
+from engine.tracks.language_models.bias import (
+    Exchanges,
+    NullBand,
+    descriptors_band,
+    lay_out,
+)
 from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.evidence import rank_p
 from engine.tracks.language_models.selection import Ballot, candidates, selection_method
@@ -286,3 +291,11 @@ def _searched(worlds: int) -> list[Measure]:
         Measure(f"{name}: ranks before random cuts at its γ", first / worlds, "of worlds"),
         Measure(f"{name}: called better than chance", better / worlds, "of worlds", 0.06),
     ]
+
+
+def group_band(
+    table: pd.DataFrame, reading: str = "group_means", n_permutations: int = 1000, seed: int = 0
+) -> NullBand:
+    """The group band of a table of prompts."""
+    layout = lay_out(table)
+    return descriptors_band(layout, Exchanges(layout, reading, n_permutations, seed))

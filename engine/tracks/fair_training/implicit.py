@@ -8,7 +8,7 @@ z = m * theta, g is the gradient of u at z, g_lower that of l, and H the Hessian
 
     (d theta*/dm)^T = -(diag(g_lower) + diag(theta) H diag(m)) (diag(m) H diag(m) + rho I)^-1.
 
-`exact` is that, for small problems. Training uses the closed form,
+Training uses the closed form,
 (theta - m * g_lower / rho) * g, which takes H as 0 and needs first derivatives only. Where both
 levels have one loss and one set of images the term says nothing. By the envelope theorem it is 0
 as rho goes to 0; at a solved lower level the closed form is twice the first order. It is
@@ -22,8 +22,6 @@ units grow back whose gradient is large: it is a choice, not a default.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -58,22 +56,3 @@ def closed_form(
         return torch.sub(theta, g / rho, out=out).mul_(g)
     other = g if lower is None or form != CROSS else lower
     return torch.addcmul(theta, mask, other, value=-1 / rho, out=out).mul_(g)
-
-
-def exact(
-    loss: Callable[[Tensor], Tensor],
-    theta: Tensor,
-    mask: Tensor,
-    rho: float,
-    lower: Callable[[Tensor], Tensor] | None = None,
-) -> Tensor:
-    """dF/dm [n] of BiFP Eq. 9 at theta = theta*(m), with the whole Hessian: for small problems, and
-    to check the closed form by. loss: of the upper level; lower: what theta* minimises, None for
-    the same. theta, mask: [n].
-    """
-    lower, z = lower or loss, (mask * theta).detach().requires_grad_(True)
-    above, below = (torch.autograd.grad(one(z), z)[0] for one in (loss, lower))
-    hessian = torch.autograd.functional.hessian(lower, z.detach())
-    curved = mask[:, None] * hessian * mask + rho * torch.eye(len(z), dtype=z.dtype)
-    pulled = torch.linalg.solve(curved, mask * above)
-    return theta * above - (below * pulled + theta * (hessian @ (mask * pulled)))

@@ -4,7 +4,7 @@ Tables here have one row per prompt and sampling seed, columns prompt_id, subgro
 descriptor, toxicity. `template` names the frame x of FASP Eq. 1; "template × noun" where the nouns
 are known (see `FRAME_MARK`). Every reading is a sum over subgroups, so it grows with their number
 and is above zero by noise alone. Show it with `null_band` and, before a sentence about a group,
-with `group_band`.
+with `descriptors_band`.
 """
 
 from __future__ import annotations
@@ -83,10 +83,9 @@ def words_band(layout: Layout, exchanges: Exchanges) -> NullBand:
     return _band(layout, exchanges, draws, notes)
 
 
-def group_band(
-    table: pd.DataFrame, reading: str = "group_means", n_permutations: int = 1000, seed: int = 0
-) -> NullBand:
-    """The *group* band of `bias(table, reading)`: is it the group, or single words of it?
+def descriptors_band(layout: Layout, exchanges: Exchanges) -> NullBand:
+    """The *group* band of a coded table, by exchanges made for its prompts: is it the group, or
+    single words of it?
 
     Whole descriptors, with all their prompts, are exchanged between subgroups, each of which keeps
     their number. To every exchange is added what templates that treat subgroups unlike make of
@@ -96,12 +95,6 @@ def group_band(
     where small subgroups have far fewer prompts per descriptor: an exchange makes their means less
     noisy than they are (size .1 to .9 at .05).
     """
-    layout = lay_out(table)
-    return descriptors_band(layout, Exchanges(layout, reading, n_permutations, seed))
-
-
-def descriptors_band(layout: Layout, exchanges: Exchanges) -> NullBand:
-    """`group_band` of a coded table, by exchanges made for its prompts."""
     descriptors, note = exchanges.whole
     notes = (note,) if note else ()
     if descriptors is None:

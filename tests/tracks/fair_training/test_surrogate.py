@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import Tensor, tensor
 
-from benchmarks.calibration.fair_training import FEATURES, D, Logistic, differences, solved
-from engine.tracks.fair_training.implicit import FORMS, closed_form, exact
+from benchmarks.calibration.fair_training import FEATURES, D, Logistic, differences, exact, solved
+from engine.tracks.fair_training.implicit import FORMS, closed_form
 from engine.tracks.fair_training.surrogate import Surrogate, levels_of, margins
 
 LABELS = [0, 1, 2, 1, 1, 0, 2, 1, 0, 1]

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.calibration.language_models import group_band
 from engine.core.errors import PruneAuditError, RequestError
-from engine.tracks.language_models.bias import Exchanges, bias, group_band, lay_out, null_band
+from engine.tracks.language_models.bias import Exchanges, bias, lay_out, null_band
 from tests.tracks.language_models.test_bias_intervals import table_of as bootstrap_table
 
 table_of = partial(bootstrap_table, templates=6, effect=0.0, drawn=True)
