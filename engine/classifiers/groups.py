@@ -28,6 +28,7 @@ from engine.stats.gap_of_means import (
     FIXED,
     Estimate,
     Trials,
+    Z,
     at_ends,
     difference,
     gaps_of_means,
@@ -443,15 +444,14 @@ class GroupMeasure:
 
     def level(self, trials: Trials) -> Estimate:
         """Means over trials with their intervals; gaps are those between the groups' means."""
-        found = level(trials)
-        sides = sides_of(trials)
+        found, sides = level(trials), sides_of(trials)
+        reach = np.maximum(found.value - found.low, found.high - found.value) / Z
+        least = np.where(trials.draws.mean(axis=0).std(axis=0) == 0, reach, 0.0)
         for ends in self.ends:
-            parts = trials.values[:, ends.groups], trials.draws[..., ends.groups]
-            highest = found.high[ends.groups].max(axis=0, initial=0.0)
-            widest = highest - found.low[ends.groups].min(axis=0, initial=1.0)
-            value, low, high = gaps_of_means(*parts, 1.0, sides[:, ends.groups])
-            found.value[[*ends.gaps]], found.low[[*ends.gaps]] = value, low
-            found.high[[*ends.gaps]] = np.where(low == high, widest, high)  # nothing varies
+            at, of = [*ends.gaps], ends.groups
+            parts = trials.values[:, of], trials.draws[..., of]
+            gap = gaps_of_means(*parts, 1.0, sides[:, of], least[of])
+            found.value[at], found.low[at], found.high[at] = gap
         return found
 
     def difference(self, one: Trials, other: Trials) -> Estimate:

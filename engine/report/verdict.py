@@ -354,9 +354,17 @@ def loss_of(
     sides = row["delta"] - row["delta_low"], row["delta_high"] - row["delta"]
     error = max(sides) / scale / z_of(MISSED / 2) if all(map(math.isfinite, sides)) else math.nan
     unit = 0.0 if endless else 1 / scale
+    if measure.metric == "auc" and (rare := _rarer(row)) > 0:  # items of it move halfway
+        unit *= row["n"] / (2 * rare)
     lost = measure.sign * row["delta"] / scale
     is_clear = phrasing.direction(row, among) == measure.worse
     return Loss(group, lost, error, row["n"], unit, tolerance, measure, is_clear)
+
+
+def _rarer(row: Values) -> float:
+    """Items of the rarer class of a group; of one that is a class its own."""
+    rare = row.get("n_positive", math.nan)
+    return min(rare, row["n"] - rare) or rare
 
 
 PREDICTED = "Predicted, not measured: "

@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import expit, gammaincinv, logit, ndtr, ndtri, stdtr, stdtrit
 
 from engine.stats.clustered import MISSED, unwarned
-from engine.stats.resampling import MIN_FINITE
+from engine.stats.resampling import MIN_FINITE, at_least
 
 # Several trials measured on the same images: intervals that count both, and differences between
 # two arms.
@@ -79,9 +79,10 @@ class Trials:
 
     @property
     def least(self) -> np.ndarray:
-        """The error that two changed items make, [cells]; NaN where units are not known."""
+        """The error that two changed items make, of ranks two that move halfway, [cells]; NaN where
+        units are not known."""
         with unwarned():
-            return np.sqrt(2) / self.units
+            return np.where(self.ranks, 0.5, 1.0) * np.sqrt(2) / self.units
 
     def minus(self, other: Trials) -> Trials:
         """Differences trial by trial; `other` may have a single trial."""
@@ -156,9 +157,9 @@ def difference(one: Trials, other: Trials) -> Estimate:
 
     Trials are paired by number when both hold the same numbers or `other` is one FIXED model; else
     the trials of the two are taken as independent. Few answers that changed say little of how many
-    do: the error of a share is never below that of two more items (of an AUC where no rank
-    changed). A difference that never varies (a perfect model and one that guesses) takes its width
-    from the two levels (Newcombe 1998).
+    do: the error of a share is never below that of two items, of an AUC of two that move halfway.
+    A difference that never varies (a perfect model and one that guesses) takes its width from the
+    two levels (Newcombe 1998).
     """
     if other.numbers == (FIXED,) or one.numbers == other.numbers:
         paired = one.minus(other)
@@ -169,9 +170,9 @@ def difference(one: Trials, other: Trials) -> Estimate:
             _multi_reader_spread([one, other]),
         )
     still = spread.error == 0
-    counted = one.shares & (still | np.logical_not(one.ranks))
-    least = np.where(counted, np.fmax(one.least, other.least), 0.0)
-    spread = replace(spread, error=np.maximum(spread.error, np.nan_to_num(least)))
+    least = np.where(one.shares, np.fmax(one.least, other.least), 0.0)
+    binds = Z * np.nan_to_num(least) > spread.half  # no estimate from trials
+    spread = _Spread(np.where(binds, least, spread.error), np.where(binds, np.inf, spread.freedom))
     with unwarned():
         p = 2 * stdtr(spread.freedom, -np.abs(value) / spread.error)
     found = Estimate(
@@ -250,17 +251,24 @@ UNSURE = 0.5
 
 
 def gaps_of_means(
-    values: np.ndarray, draws: np.ndarray, most: float, sides: np.ndarray | None = None
+    values: np.ndarray,
+    draws: np.ndarray,
+    most: float,
+    sides: np.ndarray | None = None,
+    least: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The gap of every cell, and the ends of its interval, [cells] each.
 
     values [trials, groups, cells], and the same on redrawn images, draws [trials, n_boot, groups,
     cells]. most is the largest gap that there can be. sides [2, groups, cells]: how much farther
     than the draws each group's own interval reaches, below and above (`sides_of`). The upper end
-    takes low groups downwards and high ones upwards, the lower end the other way. NaN below two
-    groups and where a value is not known; ends are NaN too where fewer than MIN_FINITE of the draws
-    are.
+    takes low groups downwards and high ones upwards, the lower end the other way. least [groups,
+    cells]: an error that no group's mean over trials is below. NaN below two groups and where a
+    value is not known; ends are NaN too where fewer than MIN_FINITE of the draws are.
     """
+    if least is not None:
+        mean = draws.mean(axis=0)
+        draws = draws + (at_least(mean, least) - mean)
     found = np.full((3, values.shape[2]), np.nan)
     if values.shape[1] > 1:
         for cell in np.flatnonzero(np.isfinite(values).all(axis=(0, 1))):
@@ -333,7 +341,7 @@ def gap_of(
     low, high = _places(means, spread)
 
     nothing = np.ptp(noise, axis=0)
-    seen = max(gap, float(nothing.min()))  # no draw of nothing is as small as none at all
+    seen = max(gap, float(np.quantile(nothing, MISSED)))  # smaller ones are ties, which say no more
 
     def drawn(true: float, places: np.ndarray) -> np.ndarray:
         return np.ptp(noise + true * places[:, None], axis=0)

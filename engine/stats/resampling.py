@@ -122,6 +122,14 @@ def few_drawn(replicates: np.ndarray, freedom: float) -> np.ndarray:
     return middle + wider * (replicates - middle)
 
 
+def at_least(draws: np.ndarray, error: np.ndarray | float) -> np.ndarray:
+    """Draws [n_boot, ...] whose standard deviation is no lower than `error` [...]: normal noise is
+    added where it is."""
+    with np.errstate(invalid="ignore"):
+        more = np.sqrt(np.maximum(error**2 - draws.var(axis=0), 0.0))
+    return draws + more * np.random.default_rng(0).standard_normal(draws.shape)
+
+
 IMPROVED = "worst group improved"
 LEVELLED = "best group got worse"
 BOTH = "both"

@@ -539,8 +539,10 @@ def degradation_gaps(arm: Arm, variant: str, number: int | None = None) -> pd.Da
 
 def degradation(arm: Arm, trials: Trials) -> Estimate:
     """The gap between the groups' mean losses, and its interval: a cell per axis."""
-    lost = _groups_lost(arm, trials)
-    found = [gaps_of_means(values, draws, MOST) for values, draws, _ in lost]
+    found = [
+        gaps_of_means(values, draws, MOST, least=np.sqrt(2) / units)
+        for values, draws, units in _groups_lost(arm, trials)
+    ]
     value, low, high = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return Estimate(value, low, high, np.full(len(value), np.nan))
 

@@ -15,7 +15,7 @@ from engine.core.errors import refusal
 from engine.core.types import Values, rng
 from engine.data.benchmarks.base import FEWEST, Benchmark
 from engine.stats.clustered import MISSED, TAILS, benjamini_hochberg, smallest_effect
-from engine.stats.resampling import difference_of, few_drawn, interval_of
+from engine.stats.resampling import at_least, difference_of, few_drawn, interval_of
 from engine.tracks.language_models.benchmarks import (
     PREFIX,
     Metric,
@@ -271,12 +271,18 @@ class Sums:
         if self.dense is not None:
             row["delta"] = self.value - float(self.metric.value(self.dense.sum(axis=0)))
         if self.clusters >= FEWEST_CLUSTERS:
-            drawn = few_drawn(self.metric.value(self.draws.weights @ self.own), self.freedom)
+            drawn = few_drawn(self._drawn(), self.freedom)
             found = interval_of(self.value, drawn, self.n, self.metric.least, self.metric.most)
             row |= {"low": found.low, "high": found.high}
             row |= {} if self.exchanged is None else self._null(self.exchanged)
             row |= {} if self.dense is None else self._change(row["delta"], self.dense)
         return row
+
+    def _drawn(self, dense: np.ndarray | float = 0.0) -> np.ndarray:
+        """The value on drawn clusters, minus `dense` [N_BOOT], never surer than two items of a
+        share are."""
+        drawn = self.metric.value(self.draws.weights @ self.own) - dense
+        return at_least(drawn, np.sqrt(2) / self.n if np.isfinite(self.metric.most) else 0.0)
 
     def _null(self, exchanged: np.ndarray) -> dict[str, float]:
         moved = self.draws.coins @ (self.own - exchanged)
@@ -290,7 +296,7 @@ class Sums:
 
     def _change(self, change: float, dense: np.ndarray) -> dict[str, float]:
         value, weights = self.metric.value, self.draws.weights
-        drawn, most = value(weights @ self.own) - value(weights @ dense), self.metric.most
+        drawn, most = self._drawn(value(weights @ dense)), self.metric.most
         wide = few_drawn(drawn, self.freedom)
         found = difference_of(change, wide, self.n, most - self.metric.least)
         moved = self.draws.coins @ (self.own - dense)
