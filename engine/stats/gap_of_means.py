@@ -171,7 +171,7 @@ def difference(one: Trials, other: Trials) -> Estimate:
         )
     still = spread.error == 0
     least = np.where(one.shares, np.fmax(one.least, other.least), 0.0)
-    binds = Z * np.nan_to_num(least) > spread.half  # no estimate from trials
+    binds = Z * np.nan_to_num(least, posinf=0.0) > spread.half  # no estimate from trials
     spread = _Spread(np.where(binds, least, spread.error), np.where(binds, np.inf, spread.freedom))
     with unwarned():
         p = 2 * stdtr(spread.freedom, -np.abs(value) / spread.error)
