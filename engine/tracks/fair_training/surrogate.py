@@ -63,11 +63,11 @@ class Surrogate:
 
         rows: places of the batch among the training images, [batch]; logits [batch, classes].
         """
-        sums, counts = _by_group(
-            logits.float(), self.labels[rows], self.groups[rows], self.sharpness, self.count
-        )
+        known = self.groups[rows] >= 0
+        u = torch.sigmoid(self.sharpness * margins(logits.float(), self.labels[rows])[known])
+        sums, counts = _by_group(u, self.groups[rows][known], self.count)
         # a_s of the batch (BiFP Eq. 8) [groups], with its gradient.
-        means = sums / self.shares.clamp(min=1e-9) / counts.sum().clamp(min=1)
+        means = sums / self.shares.clamp(min=1e-9) / max(len(u), 1)
         fresh = torch.stack([sums.detach(), counts])
         if self.running is None:
             self.running = fresh
@@ -97,16 +97,12 @@ def levels_of(
 ) -> Tensor:
     """Mean u(margin) of each group under a model's probabilities [n, classes]: [groups]."""
     logits = probabilities.float().clamp(min=1e-12).log()
-    sums, counts = _by_group(logits, labels, groups, sharpness, int(groups.max()) + 1)
+    u, known = torch.sigmoid(sharpness * margins(logits, labels)), groups >= 0
+    sums, counts = _by_group(u[known], groups[known], int(groups.max()) + 1)
     return sums / counts.clamp(min=1)
 
 
-def _by_group(
-    logits: Tensor, labels: Tensor, groups: Tensor, sharpness: float, count: int
-) -> tuple[Tensor, Tensor]:
-    """Σ u(margin) of each group's images, and how many they are, [count] each. logits [images,
-    classes]; labels, groups [images]; group -1 counts nowhere."""
-    known = groups >= 0
-    u = torch.sigmoid(sharpness * margins(logits, labels)[known])
-    sums = torch.zeros(count, device=u.device).index_add(0, groups[known], u)
-    return sums, torch.bincount(groups[known], minlength=count).float()
+def _by_group(u: Tensor, groups: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Σ u of each group's images, and how many they are, [count] each; u, groups [images]."""
+    sums = torch.zeros(count, device=u.device).index_add(0, groups, u)
+    return sums, torch.bincount(groups, minlength=count).float()
