@@ -14,6 +14,8 @@ from scipy.special import expit, ndtr
 
 from benchmarks.report import Measure
 from engine.classifiers.groups import GroupMeasure
+from engine.report.tracks import Measure as Metric
+from engine.report.verdict import loss_of
 from engine.stats.gap_of_means import FIXED, Trials, at_ends, difference, gaps_of_means
 from engine.store.runs import where
 
@@ -35,6 +37,8 @@ def measures(quick: bool) -> list[Measure]:
     worlds = 20 if quick else 200
     gaps = [one for count in (1, 3, 5, 10) for one in _gaps(count, worlds)]
     small = [_small(*each, worlds) for each in SMALL]
+    small += [one for each in RANKS for one in _ranks(*each, worlds)]
+    small += [_tied(size, worlds) for size in (20, 60)]
     small += [one for sizes, rare, least in UNEQUAL for one in _unequal(sizes, rare, least, worlds)]
     return [*found, *gaps, *small, *(one for few in FEW for one in _few(*few, worlds))]
 
@@ -59,6 +63,62 @@ def _small(size: int, changed: float, worlds: int) -> Measure:
         held.append(row["delta_low"] <= -0.7 * changed <= row["delta_high"])
     name = f"coverage of a change of accuracy, {size} items, {changed:.0%} of right ones turn wrong"
     return Measure(name, np.mean(held), "", 1.0, floor=0.92)
+
+
+RANKS = ((200, 100, 0.02), (300, 60, 0.02), (300, 30, 0.05))
+"""Items of a group, those of its positive class, and the share of items that a cut scores anew."""
+
+
+def _ranks(size: int, positives: int, share: float, worlds: int) -> list[Measure]:
+    """A few items are scored anew, as noise: coverage of the change of AUC. And how often a cut is
+    said to stay below the tolerance whose lowest positives fall, so that AUC loses just that."""
+    held, passed = [], []
+    for draw in map(np.random.default_rng, range(worlds)):
+        label = np.arange(size) < positives
+        score = 1.6 * label - 0.8 + draw.normal(size=size)
+        own, anew = ndtr(1.6 / np.sqrt(2)), draw.random(size) < share
+        fallen = np.where(label & (draw.random(size) < 0.05 / own), -9.0, score)
+        changes = np.where(anew, draw.normal(size=size) / 2, score), fallen
+        table = pd.DataFrame({"image_id": [f"{at:04d}" for at in range(size)], "group": "all"})
+        one, *others = (_likely(part) for part in (score, *changes))
+        labelled = table.assign(label=label.astype(int))
+        measure = GroupMeasure(labelled, ["a", "b"], ["group"], one, n_permutations=2)
+        rows = [
+            where(measure.variant([part]).pooled("cut").groups, metric="auc").iloc[0].to_dict()
+            for part in others
+        ]
+        one_of = 2 * share * (1 - share) * ndtr(0.8 / np.sqrt(1.25))  # of a pair is scored anew
+        truth = (1 - share) ** 2 * own + one_of + share**2 / 2
+        held.append(rows[0]["delta_low"] <= truth - own <= rows[0]["delta_high"])
+        passed.append(loss_of(Metric("auc"), rows[1], "all", 0.05, False).is_below)
+    name = f"{size} items, {positives} positive"
+    moved = f"coverage of a change of AUC, {name}, {share:.0%} scored anew"
+    return [
+        Measure(moved, np.mean(held), "", 1.0, floor=0.92),
+        Measure(f"a loss of AUC of .05 is ruled out, {name}", np.mean(passed), "", 0.06),
+    ]
+
+
+def _tied(size: int, worlds: int) -> Measure:
+    """Coverage of the gap of accuracies of two groups of so many items, .15 apart."""
+    held = []
+    for draw in map(np.random.default_rng, range(2 * worlds)):
+        group = np.repeat(["a", "b"], size)
+        right = draw.random(2 * size) < np.where(group == "a", 0.8, 0.65)
+        label = np.arange(2 * size) % 2
+        names = [f"{at:04d}" for at in range(2 * size)]
+        table = pd.DataFrame({"image_id": names, "label": label, "group": group})
+        answers = _answers(np.where(right, label, 1 - label))
+        found = GroupMeasure(table, ["a", "b"], ["group"], answers, n_permutations=2).dense()
+        row = where(found.results, metric="accuracy_gap").iloc[0]
+        held.append(row["low"] <= 0.15 <= row["high"])
+    name = f"coverage of a gap between two groups of {size} items"
+    return Measure(name, np.mean(held), "", 1.0, floor=0.92)
+
+
+def _likely(scores: np.ndarray) -> np.ndarray:
+    """Answers [items, 2] of scores [items]."""
+    return np.stack([1 - expit(scores), expit(scores)], axis=1)
 
 
 UNEQUAL = (

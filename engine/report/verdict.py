@@ -354,8 +354,8 @@ def loss_of(
     sides = row["delta"] - row["delta_low"], row["delta_high"] - row["delta"]
     error = max(sides) / scale / z_of(MISSED / 2) if all(map(math.isfinite, sides)) else math.nan
     unit = 0.0 if endless else 1 / scale
-    if measure.metric == "auc" and (rare := _rarer(row)) > 0:  # items of it move halfway
-        unit *= row["n"] / (2 * rare)
+    if measure.metric == "auc" and (rare := _rarer(row)) > 0:
+        unit *= row["n"] / rare
     lost = measure.sign * row["delta"] / scale
     is_clear = phrasing.direction(row, among) == measure.worse
     return Loss(group, lost, error, row["n"], unit, tolerance, measure, is_clear)

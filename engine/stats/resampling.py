@@ -125,8 +125,10 @@ def few_drawn(replicates: np.ndarray, freedom: float) -> np.ndarray:
 def at_least(draws: np.ndarray, error: np.ndarray | float) -> np.ndarray:
     """Draws [n_boot, ...] whose standard deviation is no lower than `error` [...]: normal noise is
     added where it is."""
-    with np.errstate(invalid="ignore"):
-        more = np.sqrt(np.maximum(error**2 - draws.var(axis=0), 0.0))
+    known = np.isfinite(draws)
+    count = np.maximum(known.sum(axis=0), 1)
+    apart = np.where(known, draws, 0.0) - np.where(known, draws, 0.0).sum(axis=0) / count
+    more = np.sqrt(np.maximum(error**2 - (known * apart**2).sum(axis=0) / count, 0.0))
     return draws + more * np.random.default_rng(0).standard_normal(draws.shape)
 
 
