@@ -33,7 +33,7 @@ from engine.audit.request import Request
 from engine.classifiers.groups import OVO, OVR
 from engine.classifiers.images.request import images_of
 from engine.core.types import Values
-from engine.data.images.changes import COLUMN, WITH, WITHOUT
+from engine.data.images.changes import CAT_AND_DOG, COLUMN, WITH, WITHOUT
 from engine.data.images.load import ImageSet, look_images
 from engine.report import phrasing
 from engine.report.charts import lookup
@@ -436,8 +436,16 @@ def auc_of(run: Run, variant: str, group: str) -> Values:
 
 
 def affected(run: Run) -> tuple[str, ...]:
-    """Classes that the request's change is about."""
-    return tuple(lookup.frame(run, "affected")["classes"].iat[0].split(", "))
+    """Classes that the request's change is about: as named, else those in the paper's places."""
+    named = next(
+        (change.get("classes") or change.get("cls") for change in run.request["changes"]),
+        None,
+    )
+    classes = run.data["classes"]
+    single = any(change["name"] == "artefact" for change in run.request["changes"])
+    places = CAT_AND_DOG[1:] if single else CAT_AND_DOG
+    usual = tuple(classes[min(place, len(classes) - 1)] for place in places)
+    return (named,) if isinstance(named, str) else tuple(named or usual)
 
 
 def _flat(settings: Values) -> dict[str, str]:
