@@ -82,7 +82,9 @@ lock: .venv/ready-dev  ## write the hashes of all pinned packages and their lice
 
 benchmarks: .venv/ready-real
 	$(BIN)/python -m benchmarks.screens
+	$(BIN)/python -m benchmarks.head_scores
 	$(BIN)/python -m benchmarks.filter_pruning
+	$(BIN)/python -m benchmarks.conductance
 	$(BIN)/python -m benchmarks.fair_toy
 	$(BIN)/python -m benchmarks.fair_training
 	$(BIN)/python -m benchmarks.families

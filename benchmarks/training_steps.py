@@ -59,6 +59,18 @@ def plain_steps(classifier: Classifier, batches: OneBatch, targets: Targets) -> 
     return lambda: fit(classifier.model, batches, targets, RECIPE, last)
 
 
+def times_in_turn(
+    runs: Mapping[str, Callable[[], Any]], rounds: int, steps: int
+) -> dict[str, np.ndarray]:
+    """Seconds of a step of each kind, [rounds], taken in turn; a round before them is not
+    counted."""
+    taken: dict[str, list[float]] = {kind: [] for kind in runs}
+    for _ in range(1 + rounds):
+        for kind, do in runs.items():
+            taken[kind].append(timed(do)[1] / steps)
+    return {kind: np.array(each[1:]) for kind, each in taken.items()}
+
+
 def ratio(times: np.ndarray, plain: np.ndarray) -> float:
     """The median over rounds of what a step costs over a plain one."""
     return round(float(np.median(times / plain)), 3)
@@ -79,14 +91,9 @@ class Compared:
     heavy: Sequence[str]
 
     def times(self, arch: str, size: int) -> Iterator[Measure]:
-        """A step of each kind over a plain one of the same model, in turn; a round before them is
-        not counted."""
+        """A step of each kind over a plain one of the same model."""
         runs = {kind: self.of(kind, arch, size) for kind in ("plain", *self.kinds)}
-        taken: dict[str, list[float]] = {kind: [] for kind in runs}
-        for _ in range(1 + self.rounds):
-            for kind, do in runs.items():
-                taken[kind].append(timed(do)[1] / self.steps)
-        plain, *others = (np.array(each[1:]) for each in taken.values())
+        plain, *others = times_in_turn(runs, self.rounds, self.steps).values()
         name = f"{arch} at {size} px, batch of {BATCH}"
         speed = round(BATCH / np.median(plain))
         yield Measure(f"{name}: plain training, examples per second", speed, "1/s")

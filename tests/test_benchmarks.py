@@ -13,6 +13,21 @@ from tests.places import ROOT
 
 
 @pytest.mark.slow
+def test_head_scores_prints_every_row_and_the_exact_ones_hold():
+    found = rows_of("benchmarks.head_scores", "--only", "demo", "--prompts", "144", "--truth", "5")
+    rows = {name.removeprefix("demo-gpt2: "): row for name, row in found.items()}
+    for name in ("reweight", "gradient"):
+        assert rows[f"{name} against truth, Pearson over heads, mean of 4 seeds"]["value"] > 0.9
+        assert rows[f"time of generate over {name}"]["value"] > 1
+    generate = rows["generate, ICC(C,1) over heads with small effects, 4 seeds"]["value"]
+    assert rows["gradient, ICC(C,1) over heads with small effects, 4 seeds"]["value"] > generate
+    assert rows["exact perplexity, prefix reuse against plain, largest relative difference"][
+        "holds"
+    ]
+    assert sum(row["bar"] is not None for row in rows.values()) == 11
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "count", "barred"),
     [

@@ -208,6 +208,5 @@ def evaluation(
         found.groups,
         found.results[found.results["metric"].str.endswith("_gap")],
     ]
-    # Where too few groups can be compared, the table's n is a float.
-    rows = [{**row, "n": int(row["n"])} for part in parts for row in part.to_dict("records")]
+    rows = [row for part in parts for row in part.to_dict("records")]
     return Evaluation(model, data, len(measure), rows, tuple(dict.fromkeys(notes)))

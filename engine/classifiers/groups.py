@@ -708,7 +708,10 @@ def cells_of(
                 counted = (n, group.n_positive, group.verdict, unit, True, 1.0)
                 rows.append((axis.name, metric, group.group, *counted))
         totals = np.sum(
-            [axis.groups["counted"].iloc[place] for place in axis.counts], axis=0, initial=0
+            [axis.groups["counted"].iloc[place] for place in axis.counts],
+            axis=0,
+            initial=0,
+            dtype=int,
         )
         for gap, total in zip(GAPS, np.broadcast_to(totals, len(GAPS)).tolist(), strict=True):
             said = items.too_few if gap == GAPS[0] and len(axis.counts) < 2 else ""
