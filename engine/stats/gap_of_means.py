@@ -341,7 +341,8 @@ def gap_of(
     low, high = _places(means, spread)
 
     nothing = np.ptp(noise, axis=0)
-    seen = max(gap, float(np.quantile(nothing, MISSED)))  # smaller ones are ties, which say no more
+    # A gap that few draws of nothing are below, as a tie, says no more than theirs.
+    seen = max(gap, float(np.quantile(nothing, MISSED)))
 
     def drawn(true: float, places: np.ndarray) -> np.ndarray:
         return np.ptp(noise + true * places[:, None], axis=0)
