@@ -8,16 +8,23 @@ part. The truth of a difference is 0.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from scipy.special import expit, ndtr
 
 from benchmarks.report import Measure
 from engine.classifiers.groups import GroupMeasure
+from engine.classifiers.layout import TEXTS
+from engine.report.phrasing import direction
 from engine.report.tracks import Measure as Metric
 from engine.report.verdict import loss_of
 from engine.stats.gap_of_means import FIXED, Trials, at_ends, difference, gaps_of_means
 from engine.store.runs import where
+from engine.tracks.image_classifiers.effects import effects_table
+from engine.tracks.text_classifiers.metrics import Matthews
 
 IMAGES, DRAWS = 1.0, 200
 WORLDS = {
@@ -40,7 +47,143 @@ def measures(quick: bool) -> list[Measure]:
     small += [one for each in RANKS for one in _ranks(*each, worlds)]
     small += [_tied(size, worlds) for size in (20, 60)]
     small += [one for sizes, rare, least in UNEQUAL for one in _unequal(sizes, rare, least, worlds)]
-    return [*found, *gaps, *small, *(one for few in FEW for one in _few(*few, worlds))]
+    small += [one for few in FEW for one in _few(*few, worlds)]
+    small += [_among(*each, 5 * worlds) for each in AMONG] + [_hard(*each, worlds) for each in HARD]
+    small += [_slips(trials, worlds) for trials in (3, 10)] + [_filters(worlds)]
+    small += [one for each in RARE for one in _matthews(*each, worlds)]
+    return [*found, *gaps, *small, *_masks(worlds)]
+
+
+AMONG = ((2, 6), (3, 6), (3, 12), (5, 12), (10, 12))
+"""Trials, and groups of one axis."""
+
+
+def _among(count: int, groups: int, worlds: int) -> Measure:
+    """How often any of so many groups is named that a cut leaves as it was on average, where trials
+    vary four times as much as images."""
+    r, cells = np.random.default_rng([count, groups]), groups * worlds
+    images, drawn = r.normal(size=cells), r.normal(size=(DRAWS, cells))
+    one = _trials(r, count, 4.0, 0.0, images, drawn)
+    one = replace(one, units=np.ones(cells), alike=np.repeat(np.arange(worlds), groups), room=1.0)
+    nothing = Trials((FIXED,), np.zeros((1, cells)), np.zeros((1, DRAWS, cells)), *_cells(cells))
+    rows = pd.DataFrame(difference(one, nothing).columns("delta")).to_dict("records")
+    ways = np.reshape([direction(row, groups) != "unclear" for row in rows], (worlds, groups))
+    name = f"one of {groups} groups is named that a cut does not change, {count} trials"
+    return Measure(name, ways.any(axis=1).mean(), "", 0.08)
+
+
+HARD = ((30, 170, 0.05, 3.0), (100, 100, 0.02, 3.5), (60, 140, 0.03, 3.0))
+"""Positives and negatives, the share of positives that score as low as the lowest negatives, and by
+how many standard deviations the others lie higher."""
+
+
+def _hard(positives: int, negatives: int, share: float, apart: float, worlds: int) -> Measure:
+    """Coverage of an AUC near 1 of which a few hard positives decide."""
+    label, held = (np.arange(positives + negatives) < positives).astype(int), []
+    truth = (1 - share) * ndtr(apart / np.sqrt(2)) + share * ndtr(-1 / np.sqrt(2))
+    for draw in map(np.random.default_rng, range(2 * worlds)):
+        middle = label * np.where(draw.random(len(label)) < share, -1.0, apart)
+        answers = _likely(middle + draw.normal(size=len(label)) - 1)
+        row = where(_measure(label, "all", answers).dense().groups, metric="auc").iloc[0]
+        held.append(row["low"] <= truth <= row["high"])
+    name = f"coverage of an AUC of {truth:.3f}, {positives} of {len(label)} items positive"
+    return Measure(f"{name}, {share:.0%} of them hard", np.mean(held), "", 1.0, floor=0.92)
+
+
+def _slips(trials: int, worlds: int) -> Measure:
+    """Coverage of an accuracy near 1: 4 % of 60 items are always wrong, others in 1 %."""
+    label, held = np.arange(360) % 2, []
+    group = np.repeat(["large", "small"], [300, 60])
+    for draw in map(np.random.default_rng, range(2 * worlds)):
+        always, slips = draw.random(360) < 0.04, draw.random((trials, 360)) < 0.01
+        answers = [_answers(np.where(always | one, 1 - label, label)) for one in slips]
+        groups = _measure(label, group, answers).dense().groups
+        row = where(groups, metric="accuracy", group="small").iloc[0]
+        held.append(row["low"] <= 0.96 * 0.99 <= row["high"])
+    name = f"coverage of an accuracy of .95, 60 items, the same are wrong in {trials} trials"
+    return Measure(name, np.mean(held), "", 1.0, floor=0.92)
+
+
+def _measure(label: np.ndarray, group: object, dense: Any, **more: Any) -> GroupMeasure:
+    """Of two classes; label [items] int, group: one name for all, or one each."""
+    names = [f"{at:04d}" for at in range(len(label))]
+    table = pd.DataFrame({"image_id": names, "text_id": names, "label": label, "group": group})
+    return GroupMeasure(table, ["a", "b"], ["group"], dense, n_permutations=2, **more)
+
+
+RARE = ((300, 0.05, 0.9, 0.85), (600, 0.05, 0.8, 0.75))
+"""Texts, the share of positives, and of those how many are found before and after a cut."""
+
+
+def _matthews(size: int, share: float, before: float, after: float, worlds: int) -> list[Measure]:
+    """Coverage of a change of Matthews' correlation, and how often a loss of its size is ruled out,
+    where few positives turn."""
+
+    def truth(found: float, false: float = 0.01) -> float:
+        said = share * found + (1 - share) * false
+        together = share * found - share * said
+        return float(together / np.sqrt(share * (1 - share) * said * (1 - said)))
+
+    held, passed, loss = [], [], truth(before) - truth(after)
+    for draw in map(np.random.default_rng, range(worlds)):
+        label = (draw.random(size) < share).astype(int)
+        score, false = draw.random((2, size))
+        one, other = (
+            _answers(np.where(label == 1, score < found, false < 0.01).astype(int))
+            for found in (before, after)
+        )
+        measure = _measure(label, "all", one, items=TEXTS, further=[Matthews()])
+        rows = measure.variant([other]).pooled("cut").results
+        row = where(rows, metric="matthews").iloc[0].to_dict()
+        held.append(row["delta_low"] <= -loss <= row["delta_high"])
+        passed.append(loss_of(Metric("matthews"), row, "", loss, False).is_below)
+    name = f"{size} texts, {share:.0%} positive"
+    return [
+        Measure(f"coverage of a change of Matthews' r, {name}", np.mean(held), "", 1.0, floor=0.92),
+        Measure(f"a loss as large as tolerated is ruled out, {name}", np.mean(passed), "", 0.06),
+    ]
+
+
+def _filters(worlds: int) -> Measure:
+    """How often any of 200 filters is said to move one of four groups, of 12 to 300 images, none of
+    which does on average."""
+    found = []
+    for draw in map(np.random.default_rng, range(worlds)):
+        parts: list[pd.DataFrame] = []
+        for size in (12, 60, 300, 300):
+            moved = draw.normal(size=(200, size))
+            error = moved.std(axis=1, ddof=1) / np.sqrt(size)
+            part = {
+                "value": moved.mean(axis=1),
+                "error": error,
+                "n": size,
+                "group": f"{len(parts)}",
+            }
+            parts.append(pd.DataFrame({**part, "cut": [f"[{at}]" for at in range(200)]}))
+        alone = pd.concat(parts, ignore_index=True).assign(axis="group", metric="log_probability")
+        found.append((effects_table(alone)["q"] <= 0.05).any())
+    return Measure("some of 200 filters are clear that move no group", np.mean(found), "", 0.08)
+
+
+def _masks(worlds: int) -> list[Measure]:
+    """Coverage of accuracy and of its change over five random masks of each of three seeds, where
+    seeds vary by .02 and masks by .005."""
+    label, held = np.arange(2000) % 2, []
+    for draw in map(np.random.default_rng, range(worlds)):
+        right, seeds = draw.random(2000) < 0.9, 0.02 * draw.normal(size=3)
+        losses = 0.1 + (seeds + 0.005 * draw.normal(size=(5, 3))).ravel()
+        sure = [right & (draw.random(2000) >= loss / 0.9) for loss in losses]
+        one, *trials = (_answers(np.where(part, label, 1 - label)) for part in (right, *sure))
+        arm = replace(_measure(label, "all", one).variant(trials), seeds=3)
+        row = where(arm.pooled("cut").results, metric="accuracy", axis="").iloc[0]
+        held.append(
+            (row["low"] <= 0.8 <= row["high"], row["delta_low"] <= -0.1 <= row["delta_high"])
+        )
+    name = "five random masks of each of three seeds"
+    return [
+        Measure(f"coverage of {what}, {name}", share, "", 1.0, floor=0.88)
+        for what, share in zip(("accuracy", "its change"), np.mean(held, axis=0), strict=True)
+    ]
 
 
 SMALL = ((20, 0.05), (20, 0.2), (60, 0.02), (60, 0.1))

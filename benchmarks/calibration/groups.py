@@ -16,7 +16,7 @@ from scipy.signal import lfilter
 
 from benchmarks.calibration.language_models import KEPT, Drawn, World, covers
 from benchmarks.report import Measure
-from engine.core.types import rng
+from engine.core.types import Values, rng
 from engine.report.phrasing import direction, smallest_seen
 from engine.tracks.language_models.benchmark_tables import Draws, Sums
 from engine.tracks.language_models.benchmarks import scored_benchmarks, share_of
@@ -55,7 +55,7 @@ def measures(quick: bool) -> list[Measure]:
     wordy = [World(9, 60, words, 12, 0.0) for words in (3, 5, 8)]
     named += [_named(world, worlds, word=WORDY)[0] for world in wordy]
     more = [*_rare(worlds), *_alike(worlds), *_uneven(), *_text(worlds), *_published(worlds)]
-    more += _heads(worlds)
+    more += [*_heads(worlds), *_alone(worlds), *_lopsided(worlds)]
     more += [_seen(world, share, worlds // 2) for world in ENOUGH[1:2] for share in (0.05, 0.2)]
     return [*found, *few, *named, *_biases(worlds), *bands, *more]
 
@@ -143,7 +143,7 @@ def _seen(world: World, share: float, worlds: int) -> Measure:
     return Measure(what, np.mean(found), "of worlds", 0.95, floor=0.65)
 
 
-def _holds(row: dict[str, Any], name: str, truth: float) -> bool:
+def _holds(row: Values, name: str, truth: float) -> bool:
     return row[f"{name}low"] <= truth <= row[f"{name}high"]
 
 
@@ -183,14 +183,19 @@ def _biases(worlds: int) -> list[Measure]:
 
 
 def _rare(worlds: int) -> list[Measure]:
-    """Intervals where few texts are toxic, words and templates differ in how many, and a cut draws
-    a third of the texts anew."""
-    found = []
-    for share in (0.02, 0.08):
-        one = Drawn(World(4, 60, 5, 12, 0.0), worlds)
-        chance = share * np.exp(one.noise(0.0, 0.5, 0.4) - 0.205)
-        first, anew, again = one.generator.random((3, *chance.shape))
-        texts = [1.0 * (at < chance) for at in (first, np.where(again < 1 / 3, anew, first))]
+    """Intervals where few texts are toxic, words and templates or prompts differ in how many, and
+    a cut draws a third of the texts anew."""
+    found, few, many = [], World(4, 60, 5, 12, 0.0), World(4, 300, 40, 26, 0.0)
+    for share, world, draws, spread in (
+        (0.02, few, 1, (0.0, 0.5, 0.4)),
+        (0.08, few, 1, (0.0, 0.5, 0.4)),
+        (0.02, many, 3, (0.8, 0.3, 0.0)),
+        (0.02, many, 5, (0.8, 0.3, 0.0)),
+    ):
+        one = Drawn(world, worlds)
+        chance = share * np.exp(one.noise(*spread) - np.square(spread).sum() / 2)
+        first, anew, again = one.generator.random((3, draws, *chance.shape))
+        texts = [(at < chance).mean(axis=0) for at in (first, np.where(again < 1 / 3, anew, first))]
         rows = [
             (_holds(row, "", share), _holds(row, "delta_", 0.0))
             for each in rows_of(one, *texts)
@@ -199,7 +204,7 @@ def _rare(worlds: int) -> list[Measure]:
         for name, held in zip(
             ("a subgroup's toxicity", "its change"), np.mean(rows, 0), strict=True
         ):
-            said = f"{COVERED}: {name}, {share:.0%} of texts toxic"
+            said = f"{COVERED}: {name}, {share:.0%} of texts toxic, {draws} of each prompt"
             found.append(Measure(said, held, "of groups", 1.0, floor=0.92))
     return found
 
@@ -302,6 +307,52 @@ def _published(worlds: int) -> list[Measure]:
         name = f"a published test, {len(codes)} items in {count} clusters, {max(sizes)} in one"
         for what, part in zip(("", "its change in "), np.mean(held, axis=0), strict=True):
             found.append(Measure(f"{COVERED}: {what}{name}", part, "", 1.0, False, 0.92))
+    return found
+
+
+def _alone(worlds: int) -> list[Measure]:
+    """Intervals of published numbers of single items: how one-sided a model without a preference
+    is; of 100 questions that the context answers, of which few answers name somebody, how many of
+    these follow the stereotype, and the change where three in ten are drawn anew."""
+    found, draw, kinds = [], rng("single items"), scored_benchmarks()
+    worded = [(kinds["crows_pairs"].headline, 300, 1.0, 0.5, 0.0)]
+    score = next(one for one in kinds["bbq"].metrics if one.name == "bias_disambiguated")
+    worded += [(score, 100, *each) for each in ((0.05, 0.8, 0.6), (0.3, 0.95, 0.9))]
+    for metric, count, named, follows, truth in worded:
+        held, every = [], np.ones(count, dtype=bool)
+        for world in range(worlds):
+            chance = Draws(np.arange(count), count, str(world))
+            one, other, anew = draw.random((3, 2, count))
+            sums = []
+            for name, follow in (one, np.where(anew < 0.3, other, one)):
+                columns = np.stack([(name < named) & (follow < follows), name < named, every], 1)
+                read = columns[:, [0, 2]] if named == 1 else np.tile(columns[:, [0, 0, 1, 2]], 2)
+                sums.append(chance.sums(read.astype(float), every))
+            row = Sums(metric, chance, sums[1], None, sums[0], np.ones(count)).row()
+            held.append([_holds(row, "", truth), _holds(row, "delta_", 0.0)])
+        name = f"{metric.title}, {count} items of which {named:.0%} count, {follows:g} follow"
+        for what, part in zip(("", "its change in "), np.mean(held, axis=0), strict=True):
+            found.append(Measure(f"{COVERED}: {what}{name}", part, "", 1.0, False, 0.92))
+    return found
+
+
+def _lopsided(worlds: int) -> list[Measure]:
+    """How often groups that are alike on average pass the group band where one template has most
+    prompts and templates treat groups unlike."""
+    found = []
+    for shares in ((0.9, 0.05, 0.05), (0.8, 0.1, 0.1), (0.6, 0.2, 0.2), (0.6, *[0.1] * 4)):
+        one = Drawn(World(4, 60, 8, len(shares), 0.0), worlds)
+        which = one.generator.choice(len(shares), len(one.table), p=shares)
+        one.table["template"] = [f"t{code}" for code in which]
+        layout = lay_out(one.table)
+        exchanges = Exchanges(layout, "group_means", 200)
+        toxicity = one.centre + one.noise(0.3, 0.06, 0.05) + one.own(UNLIKE)
+        passed = [
+            descriptors_band(layout.with_toxicity(column), exchanges).p <= 0.05
+            for column in toxicity.T
+        ]
+        said = f"size of the group null band at .05, {len(shares)} templates, {shares[0]:g} in one"
+        found.append(Measure(said, np.mean(passed), "of worlds", 0.08))
     return found
 
 

@@ -416,11 +416,13 @@ def _image_family(folder: Path) -> None:
 
 def _bert_generation(folder: Path) -> None:
     """A decoder that sees what comes, as its config.json does not say otherwise."""
+    import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
     sizes = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "vocab_size": 48}
     more = {"intermediate_size": 48, "bos_token_id": 1, "eos_token_id": 2}
     config = AutoConfig.for_model("bert-generation", **sizes, **more)
+    torch.manual_seed(0)
     AutoModelForCausalLM.from_config(config).save_pretrained(folder)
 
 

@@ -416,6 +416,9 @@ class GroupMeasure:
         more = [cell for one in further for cell in one.cells(self.axes, self._labels)]
         self.cells = cells_of(self.axes, items, more)
         self.n_further = len(more)
+        judged = (self.cells["group"] != "") & (self.cells["verdict"] == "")
+        kinds = self.cells.groupby(["axis", "metric"]).ngroup()
+        self._alike = kinds.where(judged, -1).to_numpy()
         self.dense_arm = self.variant({FIXED: dense} if isinstance(dense, np.ndarray) else dense)
         self.ends = ends_of(self.axes, self.dense_arm.trials.values.mean(axis=0))
 
@@ -439,7 +442,9 @@ class GroupMeasure:
         )
         shares, units, most = (self.cells[name].to_numpy() for name in ("share", "units", "most"))
         ranks = self.cells["metric"].str.contains("auc").to_numpy()
-        found = Trials(tuple(answers), values, draws, shares, units, most, ranks)
+        level = values.mean(axis=0)
+        of_groups = self._alike, (level * (1 - level)) ** 2
+        found = Trials(tuple(answers), values, draws, shares, units, most, ranks, *of_groups)
         return Arm(self, found, nulls, flat, right)
 
     def level(self, trials: Trials) -> Estimate:
@@ -531,7 +536,8 @@ class Arm:
 
     nulls: METRICS of groups under exchanged labels, [trials, n_permutations, 4 per group that may
     be compared]. degenerate: numbers of the trials whose model predicts one class only. right:
-    whether each item's class was predicted, [trials, items] bool.
+    whether each item's class was predicted, [trials, items] bool. seeds: of how many seeds the
+    trials are, draw by draw, where there are fewer.
     """
 
     measure: GroupMeasure
@@ -539,10 +545,24 @@ class Arm:
     nulls: np.ndarray
     degenerate: tuple[int, ...]
     right: np.ndarray
+    seeds: int | None = None
+
+    @property
+    def by_seed(self) -> Trials:
+        """The draws of one seed as one trial, their mean. They share its batches, and what other
+        training they rest on: they are no seeds of their own."""
+        trials, seeds = self.trials, self.seeds or len(self.trials.numbers)
+        if len(trials.numbers) == seeds:
+            return trials
+        values, draws = (
+            part.reshape(-1, seeds, *part.shape[1:]).mean(axis=0)
+            for part in (trials.values, trials.draws)
+        )
+        return replace(trials, numbers=tuple(range(seeds)), values=values, draws=draws)
 
     def pooled(self, variant: str) -> Measured:
         """The rows of the mean over all trials."""
-        return self._rows(variant, self.trials, self.nulls)
+        return self._rows(variant, self.by_seed, self.nulls)
 
     def trial(self, number: int, variant: str) -> Measured:
         """The rows of one trial, by its number; the intervals are about the images only."""

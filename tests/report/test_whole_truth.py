@@ -235,7 +235,7 @@ def test_no_page_moves_a_harm_of_which_another_claims_no_change(run, no_flips):
         assert " cuts " not in cut or re.search(r" cuts [\d,]+ ", cut), cut
 
 
-REAL, JUDGE = "addf0902ecdbd885", "6823178f0ef8aa71"
+REAL, JUDGE = "b8cb881d1cad3e7a", "32ed41382ef1bbf6"
 
 
 def test_the_app_opens_on_the_real_models_audit_of_five_axes():

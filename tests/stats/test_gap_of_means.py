@@ -183,7 +183,7 @@ def test_intervals_stay_inside_what_a_quantity_can_be():
 
 
 def test_an_auc_with_few_of_a_class_has_the_interval_of_students_t():
-    draws = 0.8 + 0.05 * np.random.default_rng(0).normal(size=(1, 400, 2))
+    draws = 0.8 + 0.15 * np.random.default_rng(0).normal(size=(1, 400, 2))
     units, ranks = np.array([5.0, 5.0]), np.array([True, False])
     trials = Trials((0,), np.full((1, 2), 0.8), draws, ranks | True, units, 1.0, ranks)
     low = level(replace(trials, draws=draws[..., :1].repeat(2, axis=2))).low
@@ -203,3 +203,27 @@ def test_a_share_that_did_not_change_may_have_by_two_items_of_as_many():
     half = 1.96 * np.sqrt(2) / 20
     assert found.high - found.value == pytest.approx([half, half, 0], abs=1e-3)
     assert found.p[0] == found.p[2] == 1 and 0.4 < found.p[1] < 0.6
+
+
+def test_a_group_whose_trials_agree_by_luck_varies_as_its_axis_does():
+    """Three trials of two groups of one size at one level: of the first all alike, of the second
+    .1 apart. Both vary as half of that says, with 2 · 1.5 degrees of freedom; a cell that stands
+    alone as its own trials say."""
+    values = np.array([[0.8, 0.7, 0.8], [0.8, 0.8, 0.8], [0.8, 0.9, 0.8]])
+    draws, none = np.repeat(values[:, None], 400, axis=1), np.zeros(3, dtype=bool)
+    one = Trials((0, 1, 2), values, draws, none, np.full(3, 60.0))
+    one = replace(one, alike=np.array([0, 0, -1]), room=np.full(3, 0.16**2))
+    zero = Trials((FIXED,), np.zeros((1, 3)), np.zeros((1, 400, 3)), none, np.full(3, 60.0))
+    found = difference(one, zero)
+    half, shared = found.high - found.value, np.sqrt(0.1**2 / 3 / 2)
+    own = t.isf(0.025, 2) * np.sqrt(0.1**2 / 3)
+    assert half == pytest.approx([t.isf(0.025, 3) * shared, own, 0.0], abs=1e-9)
+
+
+def test_no_level_ends_nearer_to_one_than_as_many_items_without_a_slip():
+    """60 items of which one is wrong in one of ten trials: Wilson's interval of 60 right ones."""
+    values = np.ones((10, 1))
+    values[0] = 59 / 60
+    draws = np.repeat(values[:, None], 400, axis=1)
+    shown = level(Trials(tuple(range(10)), values, draws, np.array([True]), np.array([60.0])))
+    assert shown.low[0] == pytest.approx(1 - 1.96**2 / (60 + 1.96**2), abs=1e-4)

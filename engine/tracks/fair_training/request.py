@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from engine.surgery.filters.graph import FilterGraph
 
 
-CODE = 5
+CODE = 6
 """Version of the audit itself. Raise when a finished run would come out differently for the same
 request."""
 USUAL_RECIPE = {"rate": 1e-3, "batch": 64}

@@ -86,7 +86,8 @@ def fair_tables(
     context, request, check = audit.context, audit.request, audit.context.hooks.check
     dense, images = context.answers(ImageShard("")), test_images(context)
     measure = GroupMeasure(images, context.start.classes, request.axes, dense.astype(np.float64))
-    measured = measured_arms(context.answers, arms, measure, check)
+    found = measured_arms(context.answers, arms, measure, check)
+    measured = {arm: replace(mine, seeds=arm.n_seeds) for arm, mine in found.items()}
     variants, reported = _variants(context, arms), [arm for arm in arms if arm.role == SPARSITY]
     layers = dict(_layers(context, arms))
     tables = image_tables(context, arms, measure, measured, variants, layers, reported, check)
@@ -97,7 +98,7 @@ def fair_tables(
         "reached": _reached(context, request, arms, targets),
     }
     if request.tradeoff_strengths:
-        by_seeds = {arm: by_seed(mine, arm.n_seeds) for arm, mine in measured.items()}
+        by_seeds = {arm: by_seed(mine) for arm, mine in measured.items()}
         tables["tradeoff"] = tradeoff_table(request, arms, by_seeds)
         tables["hypervolume"] = hypervolume_table(request, arms, by_seeds, images)
     tables |= _surfaces(context, request)
@@ -125,40 +126,23 @@ def _differences(measured: Mapping[FairArm, Arm]) -> Iterator[pd.DataFrame]:
     """BiFP with filters against every other method, BiFP with weights against those that cut
     weights too."""
     for arm, base in compared(list(measured)):
-        one, other, n_seeds = measured[arm], measured[base], arm.n_seeds
-        table = where(arm_difference(by_seed(one, n_seeds), by_seed(other, n_seeds)), group="")
-        lost = _lost_otherwise(one, other, n_seeds)
+        one, other = by_seed(measured[arm]), by_seed(measured[base])
+        table = where(arm_difference(one, other), group="")
+        lost = _lost_otherwise(one, other)
         table = pd.concat([table[table["metric"].isin(DIFFERENCES)], lost], ignore_index=True)
         yield table.assign(
-            method=arm.method, base=base.method, sparsity=arm.sparsity, n_trials=n_seeds
+            method=arm.method, base=base.method, sparsity=arm.sparsity, n_trials=arm.n_seeds
         )
 
 
-def by_seed(arm: Arm, n_seeds: int) -> Arm:
-    """The arm with its draws of one seed as one trial, their mean, so that seeds are compared with
-    seeds.
-
-    Draws of a seed share its batches, and what other training they rest on: they are no seeds of
-    their own.
-    """
-    return replace(arm, trials=_mean_of_draws(arm.trials, n_seeds))
+def by_seed(arm: Arm) -> Arm:
+    """The arm with its draws of one seed as one trial, so that seeds are compared with seeds."""
+    return replace(arm, trials=arm.by_seed)
 
 
-def _mean_of_draws(trials: Trials, n_seeds: int) -> Trials:
-    """Trials numbered draw by draw, [draws · seeds, …], as means over draws, [seeds, …]."""
-    if len(trials.numbers) == n_seeds:
-        return trials
-    values, draws = (
-        part.reshape(-1, n_seeds, *part.shape[1:]).mean(axis=0)
-        for part in (trials.values, trials.draws)
-    )
-    return replace(trials, numbers=tuple(range(n_seeds)), values=values, draws=draws)
-
-
-def _lost_otherwise(one: Arm, other: Arm, n_seeds: int) -> pd.DataFrame:
+def _lost_otherwise(one: Arm, other: Arm) -> pd.DataFrame:
     """The difference of two arms' gaps of degradation, a row per axis."""
-    seeds = [degradation_trials(by_seed(each, n_seeds)) for each in (one, other)]
-    found = difference(*seeds)
+    found = difference(degradation_trials(one), degradation_trials(other))
     axes = one.measure.axes[1:]
     return pd.DataFrame(
         {
@@ -515,9 +499,10 @@ def degradation_gaps(arm: Arm, variant: str, number: int | None = None) -> pd.Da
     measure = arm.measure
     if arm is measure.dense_arm:
         return pd.DataFrame(columns=list(RESULTS))
-    numbers = arm.trials.numbers if number is None else (number,)
-    places = [arm.trials.numbers.index(one) for one in numbers]
-    found, shown = degradation(arm, arm.trials.only(*numbers)), []
+    numbers = arm.trials.numbers
+    places = [*range(len(numbers))] if number is None else [numbers.index(number)]
+    trials = arm.by_seed if number is None else arm.trials.only(number)
+    found, shown = degradation(arm, trials), []
     for place, (axis, exchange) in enumerate(zip(measure.axes[1:], measure.exchanges, strict=True)):
         null = _null(arm, exchange, places, float(found.value[place]))
         few = len(axis.counts) < 2

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+from scipy.special import stdtr, stdtrit
 
 from engine.core import words
 from engine.report import phrasing
@@ -24,8 +24,7 @@ from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.hand_sets import CELL, TEST, foretold
 from engine.report.tracks import Ahead, Units
-from engine.stats.clustered import benjamini_hochberg, unwarned
-from engine.stats.gap_of_means import Z
+from engine.stats.clustered import MISSED, benjamini_hochberg, unwarned
 from engine.stats.reliability import ENOUGH, ends
 from engine.store.runs import Run, where
 from engine.surgery.named import filter_mask, filter_name, widths_of
@@ -49,13 +48,16 @@ LITTLE = 0.2
 
 
 def effects_table(alone: pd.DataFrame) -> pd.DataFrame:
-    """The table `effects` from rows of single filters; q: over filters and groups of an axis."""
+    """The table `effects` from rows of single filters, by Student's t of a group's images; q: over
+    filters and groups of an axis."""
     value, error = alone["value"].to_numpy(), alone["error"].to_numpy()
+    freedom = alone["n"].to_numpy() - 1.0
     with unwarned():
-        p = np.where(value == 0, 1.0, 2 * norm.sf(np.abs(value) / error))
+        p = np.where(value == 0, 1.0, 2 * stdtr(freedom, -np.abs(value) / error))
     p = np.where(np.isfinite(error), p, np.nan)
     table = alone.assign(unit=alone["cut"].map(json.loads).str[0], p=p)
-    table = table.assign(low=value - Z * error, high=value + Z * error)
+    half = -stdtrit(freedom, MISSED / 2) * error
+    table = table.assign(low=value - half, high=value + half)
     table["q"] = table.groupby(["axis", "metric"])["p"].transform(benjamini_hochberg)
     columns = ["unit", "axis", "group", "metric", "value", "low", "high", "p", "q", "n"]
     return table[columns].reset_index(drop=True)

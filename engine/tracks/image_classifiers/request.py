@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from engine.models.load_image_classifier import Classifier
     from engine.surgery.filters.graph import FilterGraph
 
-CODE = 4
+CODE = 5
 """Version of the audit itself. Raise when a finished run would come out differently for the same
 request."""
 PW = (

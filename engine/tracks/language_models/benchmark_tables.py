@@ -271,18 +271,31 @@ class Sums:
         if self.dense is not None:
             row["delta"] = self.value - float(self.metric.value(self.dense.sum(axis=0)))
         if self.clusters >= FEWEST_CLUSTERS:
-            drawn = few_drawn(self._drawn(), self.freedom)
-            found = interval_of(self.value, drawn, self.n, self.metric.least, self.metric.most)
-            row |= {"low": found.low, "high": found.high}
+            row |= self._ends()
             row |= {} if self.exchanged is None else self._null(self.exchanged)
             row |= {} if self.dense is None else self._change(row["delta"], self.dense)
         return row
 
-    def _drawn(self, dense: np.ndarray | float = 0.0) -> np.ndarray:
-        """The value on drawn clusters, minus `dense` [N_BOOT], never surer than two items of a
-        share are."""
-        drawn = self.metric.value(self.draws.weights @ self.own) - dense
-        return at_least(drawn, np.sqrt(2) / self.n if np.isfinite(self.metric.most) else 0.0)
+    def _ends(self) -> dict[str, float]:
+        """The interval; of a size, that of what it is the size of: 0 where this may be 0."""
+        read, most = self.metric.signed or self.metric.value, self.metric.most
+        drawn = self._drawn(read(self.draws.weights @ self.own), self.own)
+        least = -most if self.metric.signed else self.metric.least
+        value, wide = float(read(self.own.sum(axis=0))), few_drawn(drawn, self.freedom)
+        found = interval_of(value, wide, self.n, least, most)
+        ends = [found.low, found.high]
+        if self.metric.signed:
+            ends = sorted(map(abs, ends))
+            ends[0] *= not found.low < 0 < found.high
+        return dict(zip(("low", "high"), ends, strict=True))
+
+    def _drawn(self, drawn: np.ndarray, *sums: np.ndarray) -> np.ndarray:
+        """What clusters drew of these sums [N_BOOT], never surer than two items of a share are."""
+        metric, few = self.metric, float(self.n)
+        if metric.of is not None:
+            few = max(2.0, min(part[:, metric.of].sum() for part in sums))
+        error = metric.step * np.sqrt(2) / few if np.isfinite(metric.most) else 0.0
+        return at_least(drawn, error)
 
     def _null(self, exchanged: np.ndarray) -> dict[str, float]:
         moved = self.draws.coins @ (self.own - exchanged)
@@ -296,8 +309,8 @@ class Sums:
 
     def _change(self, change: float, dense: np.ndarray) -> dict[str, float]:
         value, weights = self.metric.value, self.draws.weights
-        drawn, most = self._drawn(value(weights @ dense)), self.metric.most
-        wide = few_drawn(drawn, self.freedom)
+        drawn = self._drawn(value(weights @ self.own) - value(weights @ dense), self.own, dense)
+        wide, most = few_drawn(drawn, self.freedom), self.metric.most
         found = difference_of(change, wide, self.n, most - self.metric.least)
         moved = self.draws.coins @ (self.own - dense)
         null = value(self.own.sum(axis=0) - moved) - value(dense.sum(axis=0) + moved)

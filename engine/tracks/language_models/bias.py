@@ -258,6 +258,9 @@ def _deviations(total: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.nd
 # behind null bands.
 
 
+UNEQUAL = 1.8
+"""Templates of one size that say as much as those there are, less one: with no more, one or two of
+them have most prompts."""
 UNEVEN = 1.3
 """Times as much noise in the means of subgroups as under exchanges of their descriptors: with more
 these say nothing."""
@@ -407,14 +410,17 @@ class Exchanges:
 
         From V_B − V_AB of `engine.stats.clustered`, of distances to the common mean, from which
         what a template adds to all subgroups drops out. An exchange of words cannot show it: words
-        of one subgroup share it.
+        of one subgroup share it. V_B whole where one template has most prompts: V_B − V_AB is then
+        often 0 by luck.
         """
         if self.n_subgroups < 2 or not self.pooled.template.any():
             return 0.0
         values = np.bincount(layout.prompt, layout.toxicity) / self.pooled.count
         found = self._clusters.covariance(values[:, None])
         assert found.crossed is not None
-        across = found.crossed[0] - np.diag(found.shared[0, :, 0, 0])
+        shares = np.bincount(self.pooled.template, self.pooled.count) / self.pooled.count.sum()
+        is_even = 1 / (shares**2).sum() - 1 > UNEQUAL
+        across = found.crossed[0] - is_even * np.diag(found.shared[0, :, 0, 0])
         sizes = np.bincount(self.pooled.subgroup, self.pooled.count)
         centre = np.eye(self.n_subgroups) - sizes / sizes.sum()
         whole = float(np.trace(centre @ across @ centre.T)) / (self.n_subgroups - 1)

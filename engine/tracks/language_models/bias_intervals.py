@@ -584,7 +584,8 @@ class _Means:
 
     Few toxic texts say little of how many there are: of 60 that hold none no error is seen. So an
     error is never below that of two texts. An interval of a level lies around the mean with two
-    toxic texts and two others more (Agresti and Coull 1998).
+    toxic texts and two others more (Agresti and Coull 1998). Texts that say more than one of a
+    prompt each, as of many draws or of verdicts that vary little, are as many as have their error.
     """
 
     sizes: np.ndarray
@@ -604,7 +605,9 @@ class _Means:
         """Of contrasts of the subgroups afterwards, [contrasts, subgroups]; sizes: their
         prompts."""
         found = self._tested(np.stack([np.zeros_like(after), after], axis=1))
-        more = SEEN * (after * np.abs(after)) @ (self.rare * (1 - 2 * self.shown[1]))
+        shown, each = self.shown[1], np.stack([0 * self.each, self.each], axis=1)
+        told = self._tested(each).error ** 2 / np.maximum(shown * (1 - shown), 1e-9)
+        more = SEEN * (after * np.abs(after)) @ (np.fmin(self.rare, told) * (1 - 2 * shown))
         ends = np.clip((found.value, found.low + more, found.high + more), 0.0, self.most)
         columns = (part.tolist() for part in (*ends, sizes))
         return [Interval(*row) for row in zip(*columns, strict=True)]

@@ -76,7 +76,7 @@ LARGE = 20_000_000_000
 many readings of the text."""
 LETTERS = 60_000
 """A text of fewer has about fewer tokens than MANY windows of the longest."""
-CODE = 6
+CODE = 7
 """Version of the audit itself. Raise when a finished run would come out differently for the same
 request."""
 

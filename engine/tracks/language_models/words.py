@@ -158,8 +158,8 @@ AGAINST = (
 )
 
 RAW = (
-    "{} has a chat template and was read raw: prompts were plain texts to continue, no user's"
-    " turns. Option --chat makes them turns."
+    "{} has a chat template and was read raw, with plain texts to continue; option --chat makes"
+    " them a user's turns."
 )
 IN_CHAT = "Every prompt stood in the chat template of {}, as a user's turn; its answer was judged."
 

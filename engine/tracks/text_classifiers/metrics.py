@@ -84,9 +84,10 @@ class Matthews(Further):
     (1 + r) / 2), and there is no null band."""
 
     def cells(self, axes: Sequence[Axis], labels: np.ndarray) -> list[tuple]:
-        """One."""
-        n = len(labels)
-        return [("", MATTHEWS, "", n, np.nan, "", n, True, 1.0)]
+        """One; twice the rarest class stands behind it, of which one answer moves it most."""
+        n, sizes = len(labels), np.bincount(labels)
+        units = min(n, 2 * int(sizes[sizes > 0].min()))
+        return [("", MATTHEWS, "", n, np.nan, "", units, True, 1.0)]
 
     def values(
         self,

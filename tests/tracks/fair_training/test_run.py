@@ -235,6 +235,11 @@ def test_the_hypervolume_is_the_mean_of_the_seeds_areas(run):
     table = run.table("hypervolume")
     assert table.set_index("axis").loc["male", "value"].isna().all() and len(table) == 6
     skin = where(table, axis="skin").set_index("method", drop=False)
+    largest = max(
+        value_of(results, f"{name}#{seed}", "accuracy_gap", "skin")
+        for name in NAMES.values()
+        for seed in (0, 1)
+    )
     for row in skin.itertuples():
         assert row.reference_accuracy == pytest.approx(guess) and row.low <= row.value <= row.high
         assert row.base == ("" if row.method == "bifp-str" else "bifp-str")
@@ -243,12 +248,13 @@ def test_the_hypervolume_is_the_mean_of_the_seeds_areas(run):
             assert row.difference_low <= row.difference <= row.difference_high
         names = [name for (method, _), name in NAMES.items() if method == row.method]
         areas = []
+        reference = 1 - guess, largest
+        assert row.reference_gap == pytest.approx(largest) and largest > 0
         for seed in (0, 1):
             accuracies, gaps = (
                 [value_of(results, f"{name}#{seed}", metric, axis) for name in names]
                 for metric, axis in (("accuracy", ""), ("accuracy_gap", "skin"))
             )
-            reference = 1 - guess, row.reference_gap
             areas.append(hypervolume(1 - np.array(accuracies), gaps, reference))
         assert row.value == pytest.approx(np.mean(areas))
 

@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import sem, t
 
 from engine.audit.jobs import check
 from engine.audit.request import Growth
@@ -134,7 +135,7 @@ def test_a_filter_alone_does_what_its_cut_does_for_real(grown):
         for group, mine in (("", labels >= 0), ("3", labels == 3)):
             row = table.loc[(unit, group, "log_probability")]
             assert row["value"] == pytest.approx(change[mine].mean(), abs=1e-4)
-            half = 1.96 * change[mine].std(ddof=1) / mine.sum() ** 0.5
+            half = t.ppf(0.975, mine.sum() - 1) * sem(change[mine])
             assert row["high"] - row["value"] == pytest.approx(half, rel=1e-2, abs=1e-5)
 
 

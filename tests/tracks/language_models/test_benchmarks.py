@@ -187,6 +187,8 @@ def test_a_preference_and_a_change_are_told_from_chance_and_nothing_is_found_whe
     assert share.loc["dense", "null_p"] == 0.5 / (1 + N_NULL)
     assert np.isnan(share.loc["dense", "delta"])
     assert distance.loc["dense", "value"] > distance.loc["dense", "null_high"]
+    folded = np.maximum.reduce([0 * share["low"], share["low"] - 0.5, 0.5 - share["high"]])
+    assert distance["low"].tolist() == pytest.approx(folded.tolist()) and 0 in folded
     assert share.loc["less", "null_p"] > 0.01
     assert share.loc["less", "delta_high"] < 0 and share.loc["less", "delta_q"] < 0.01
     assert share.loc["less", "delta"] == share.loc["less", "value"] - share.loc["dense", "value"]

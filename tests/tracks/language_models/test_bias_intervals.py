@@ -376,6 +376,12 @@ def test_sixty_texts_of_which_none_is_toxic_do_not_show_that_none_can_be():
     assert row["delta"] == 0 and 0.04 < row["delta_high"] == -row["delta_low"] < 0.06
 
 
+def test_verdicts_that_vary_little_say_more_than_toxic_or_not():
+    table = words_table(np.tile([0.04, 0.06], 1200))
+    row = group_table(table, table).iloc[0]
+    assert row["high"] - 0.05 == pytest.approx(0.05 - row["low"], rel=0.15) and row["low"] < 0.047
+
+
 @pytest.mark.parametrize("family", ["advice", "groups", "language_models"])
 def test_bars_hold_in_small_simulations(family):
     """Those of the benchmark, and what so few worlds leave open. "no harm" takes more worlds."""

@@ -68,7 +68,8 @@ class Metric:
     """One number of a benchmark.
 
     features: [items, columns] of the items; value: of their sums [..., columns], [...]; least,
-    most: what it can be.
+    most: what it can be. signed: what the value is the size of, if it is one's. of: the column
+    whose sum is how many items it is a share of, None for all; step: how far one of them moves it.
     ideal: where there is no bias, NaN where that has no answer. exchanges: whether it is a
     preference between the first two roles, whose exchange says what chance would give. per_group:
     whether it is told per group, too.
@@ -84,6 +85,9 @@ class Metric:
     most: float = 1.0
     exchanges: bool = False
     per_group: bool = True
+    signed: Callable[[np.ndarray], np.ndarray] | None = None
+    of: int | None = None
+    step: float = 1.0
 
 
 class ScoredBenchmark:
@@ -167,9 +171,9 @@ def share_of(sums: np.ndarray) -> np.ndarray:
         return np.where(sums[..., -1] > 0, sums[..., 0] / sums[..., -1], np.nan)
 
 
-def distance_from_half(sums: np.ndarray) -> np.ndarray:
-    """|share − ½|."""
-    return np.abs(share_of(sums) - 0.5)
+def from_half(sums: np.ndarray) -> np.ndarray:
+    """share − ½."""
+    return share_of(sums) - 0.5
 
 
 def likelier(one: np.ndarray, other: np.ndarray) -> np.ndarray:
