@@ -266,7 +266,7 @@ def file_said(run: Run) -> str:
     if dense is None or not packed:
         return ""
     whole, file = (f"{one / 1e6:,.0f} MB" for one in (dense["bytes"], packed))
-    return f" Bytes are of the model unpacked, {whole}; its file has {file}."
+    return f" Unpacked, the model has {whole}; its file, {file}."
 
 
 def savings(run: Run, variant: Values) -> list[str]:

@@ -157,10 +157,7 @@ AGAINST = (
     "numbers, and is shown beside the variants."
 )
 
-RAW = (
-    "{} has a chat template and was read raw, with plain texts to continue; option --chat makes"
-    " them a user's turns."
-)
+RAW = "{}'s chat template was not used: prompts were plain texts (option --chat uses it)."
 IN_CHAT = "Every prompt stood in the chat template of {}, as a user's turn; its answer was judged."
 
 AGAINST_PREFIX = "against-"

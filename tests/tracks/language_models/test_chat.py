@@ -27,7 +27,7 @@ TEMPLATE = (
     "<s>{% for turn in messages %} w40 {{ turn['content'] }} w41{% endfor %}"
     "{% if add_generation_prompt %} w42{% endif %}"
 )
-SAID = "has a chat template and was read raw"
+SAID = "chat template was not used"
 
 
 @pytest.fixture
