@@ -25,6 +25,7 @@ from engine.stats.gap_of_means import FIXED, Trials, at_ends, difference, gaps_o
 from engine.store.runs import where
 from engine.tracks.image_classifiers.effects import effects_table
 from engine.tracks.text_classifiers.metrics import Matthews
+from engine.tracks.text_classifiers.tables import agreement
 
 IMAGES, DRAWS = 1.0, 200
 WORLDS = {
@@ -51,7 +52,7 @@ def measures(quick: bool) -> list[Measure]:
     small += [_among(*each, 5 * worlds) for each in AMONG] + [_hard(*each, worlds) for each in HARD]
     small += [_slips(trials, worlds) for trials in (3, 10)] + [_filters(worlds)]
     small += [one for each in RARE for one in _matthews(*each, worlds)]
-    return [*found, *gaps, *small, *_masks(worlds)]
+    return [*found, *gaps, *small, *_masks(worlds), *_slopes(5 * worlds)]
 
 
 AMONG = ((2, 6), (3, 6), (3, 12), (5, 12), (10, 12))
@@ -163,6 +164,27 @@ def _filters(worlds: int) -> Measure:
         alone = pd.concat(parts, ignore_index=True).assign(axis="group", metric="log_probability")
         found.append((effects_table(alone)["q"] <= 0.05).any())
     return Measure("some of 200 filters are clear that move no group", np.mean(found), "", 0.08)
+
+
+def _slopes(worlds: int) -> list[Measure]:
+    """Coverage of the slope of what 72 heads cost on a score, where costs scatter alike, or more
+    the larger the score; and how often a score is said to know them that tells their scatter
+    alone."""
+    held: list[tuple[bool, bool, bool]] = []
+    for draw in map(np.random.default_rng, range(worlds)):
+        score, noise = draw.gamma(1.0, size=72), draw.normal(size=72)
+        costs = score + noise, score * (1 + noise / 2), noise * score
+        alike, more, none = (agreement(score.tolist(), part.tolist()) for part in costs)
+        true = score.std(ddof=1)
+        covered = (one["slope_low"] <= true <= one["slope_high"] for one in (alike, more))
+        held.append((*covered, none["slope_low"] > 0))
+    same, apart, said = np.mean(held, axis=0)
+    name = "coverage of the slope of costs on a score, costs scatter"
+    return [
+        Measure(f"{name} alike", same, "", 0.98, floor=0.92),
+        Measure(f"{name} with it", apart, "", 0.98, floor=0.9),
+        Measure("a score is said to know costs whose scatter alone it tells", said, "", 0.06),
+    ]
 
 
 def _masks(worlds: int) -> list[Measure]:

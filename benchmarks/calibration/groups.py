@@ -18,7 +18,7 @@ from benchmarks.calibration.language_models import KEPT, Drawn, World, covers
 from benchmarks.report import Measure
 from engine.core.types import Values, rng
 from engine.report.phrasing import direction, smallest_seen
-from engine.tracks.language_models.benchmark_tables import Draws, Sums
+from engine.tracks.language_models.benchmark_tables import Draws, Sums, _corrected
 from engine.tracks.language_models.benchmarks import scored_benchmarks, share_of
 from engine.tracks.language_models.bias import Exchanges, descriptors_band, lay_out
 from engine.tracks.language_models.bias_intervals import (
@@ -56,6 +56,7 @@ def measures(quick: bool) -> list[Measure]:
     named += [_named(world, worlds, word=WORDY)[0] for world in wordy]
     more = [*_rare(worlds), *_alike(worlds), *_uneven(), *_text(worlds), *_published(worlds)]
     more += [*_heads(worlds), *_alone(worlds), *_lopsided(worlds)]
+    more += _found(worlds // 2)
     more += [_seen(world, share, worlds // 2) for world in ENOUGH[1:2] for share in (0.05, 0.2)]
     return [*found, *few, *named, *_biases(worlds), *bands, *more]
 
@@ -336,12 +337,48 @@ def _alone(worlds: int) -> list[Measure]:
     return found
 
 
+def _found(worlds: int) -> list[Measure]:
+    """How often a fall of a share is found that four of five repeats would, as an audit without one
+    says: so many answers of single items turn, beside some that a cut draws anew."""
+    found, share = [], scored_benchmarks()["crows_pairs"].main
+    for count, turned in ((262, 4), (262, 38), (1508, 22), (1508, 217)):
+        seen, every = [], np.ones(count, dtype=bool)
+        for world in map(np.random.default_rng, range(worlds)):
+            chance, size = Draws(np.arange(count), count, "0"), 0.0
+            before = world.random(count) < 0.6
+            anew = world.permutation(count) < turned
+            after = np.where(anew, world.random(count) < 0.6, before)
+            for _ in (False, True):
+                left = np.flatnonzero(after)
+                after[world.permutation(left)[: round(size * count)]] = False
+                sums = [
+                    chance.sums(np.stack([part, every], axis=1).astype(float), every)
+                    for part in (before, after)
+                ]
+                row = Sums(share, chance, sums[1], None, sums[0], np.ones(count)).row()
+                table = _corrected(pd.DataFrame([{**row, "group": ""}]))
+                size = float(table["detectable"].iloc[0])
+            seen.append(row["delta_p"] <= 0.05 and row["delta"] < 0)
+        said = "a fall of a published share is found that four of five repeats would find, "
+        said += f"{count} items of which {turned} are drawn anew"
+        found.append(Measure(said, np.mean(seen), "of worlds", 0.98, floor=0.7))
+    return found
+
+
 def _lopsided(worlds: int) -> list[Measure]:
     """How often groups that are alike on average pass the group band where one template has most
     prompts and templates treat groups unlike."""
     found = []
-    for shares in ((0.9, 0.05, 0.05), (0.8, 0.1, 0.1), (0.6, 0.2, 0.2), (0.6, *[0.1] * 4)):
-        one = Drawn(World(4, 60, 8, len(shares), 0.0), worlds)
+    for groups, shares in (
+        (4, [0.9, 0.05, 0.05]),
+        (4, [0.8, 0.1, 0.1]),
+        (4, [0.6, 0.2, 0.2]),
+        (4, [0.6, *[0.1] * 4]),
+        (9, [0.5, *[0.1] * 5]),
+        (4, [0.5, 0.2, 0.15, 0.15]),
+        (4, [0.4, *[0.06] * 10]),
+    ):
+        one = Drawn(World(groups, 60, 8, len(shares), 0.0), worlds)
         which = one.generator.choice(len(shares), len(one.table), p=shares)
         one.table["template"] = [f"t{code}" for code in which]
         layout = lay_out(one.table)
@@ -351,7 +388,8 @@ def _lopsided(worlds: int) -> list[Measure]:
             descriptors_band(layout.with_toxicity(column), exchanges).p <= 0.05
             for column in toxicity.T
         ]
-        said = f"size of the group null band at .05, {len(shares)} templates, {shares[0]:g} in one"
+        said = f"size of the group null band at .05, {groups} groups, {len(shares)} templates"
+        said += f", {shares[0]:g} in one"
         found.append(Measure(said, np.mean(passed), "of worlds", 0.08))
     return found
 

@@ -12,7 +12,7 @@ from typing import Any
 from scipy.special import stdtrit
 
 from engine.core.types import Values
-from engine.stats.clustered import MISSED
+from engine.stats.clustered import MISSED, with_own_noise
 
 MINUS = "\u2212"
 
@@ -174,15 +174,12 @@ def smallest_seen(row: Values, among: int, most: float = math.inf) -> float:
     """The smallest change that `direction` would have seen in four of five repeats; NaN without an
     interval.
 
-    most: the largest there can be, where each item moves by that or not at all. Those that do make
-    the change noisier than it was: X = q √(e² + X (most − X) / n), of n items.
+    most: the largest there can be, where each item moves by that or not at all.
     """
     error, q = half_width(row) / _quantile(1), _quantile(among) + FOUR_OF_FIVE
     if not math.isfinite(most):
         return q * error
-    share = q**2 / row["n"]
-    root = math.sqrt((share * most) ** 2 + 4 * (1 + share) * (q * error) ** 2)
-    return (share * most + root) / (2 * (1 + share))
+    return float(with_own_noise(q * error, q, most, row["n"]))
 
 
 def could(

@@ -266,6 +266,19 @@ def smallest_effect(error: np.ndarray, freedom: np.ndarray, level: float) -> np.
     )
 
 
+def with_own_noise(
+    effect: np.ndarray | float, errors: np.ndarray | float, most: float, n: np.ndarray | float
+) -> np.ndarray:
+    """What must be there to be found as often as `effect` would be, so many errors of a change that
+    is not there: items that carry it add noise. X = q √(e² + X (most − X) / n).
+
+    most: what one of n items moves by, times n; infinite n: they add none.
+    """
+    share = errors**2 / n
+    root = np.sqrt((share * most) ** 2 + 4 * (1 + share) * effect**2)
+    return np.asarray((share * most + root) / (2 * (1 + share)))
+
+
 def benjamini_hochberg(p: Sequence[float] | np.ndarray) -> np.ndarray:
     """Adjusted p-values q, [tests] float64, of p [tests] (Benjamini & Hochberg 1995). NaN stays
     NaN."""

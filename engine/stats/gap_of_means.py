@@ -105,8 +105,8 @@ class Trials:
         with unwarned():
             whole = total(items * found) / total(items * room)
             many = total(items * room) ** 2 / total((items * room) ** 2)
-        whole, many = np.nan_to_num(room * np.maximum(whole, 0.0)), np.nan_to_num(many, nan=1.0)
-        return whole, (1 + many) / 2
+            whole = room * np.maximum(whole, 0.0)
+        return np.nan_to_num(whole), (1 + np.nan_to_num(many, nan=1.0)) / 2
 
     def minus(self, other: Trials) -> Trials:
         """Differences trial by trial; `other` may have a single trial."""

@@ -14,7 +14,13 @@ from engine.audit.session import timed
 from engine.core.errors import refusal
 from engine.core.types import Values, rng
 from engine.data.benchmarks.base import FEWEST, Benchmark
-from engine.stats.clustered import MISSED, TAILS, benjamini_hochberg, smallest_effect
+from engine.stats.clustered import (
+    MISSED,
+    TAILS,
+    benjamini_hochberg,
+    smallest_effect,
+    with_own_noise,
+)
 from engine.stats.resampling import at_least, difference_of, few_drawn, interval_of
 from engine.tracks.language_models.benchmarks import (
     PREFIX,
@@ -133,7 +139,7 @@ def result_rows(numbers: pd.DataFrame) -> pd.DataFrame:
     rows = numbers[
         (numbers["group"] == "") & (numbers["metric"] == numbers["benchmark"].map(first))
     ]
-    columns = ["variant", "value", "low", "high", "n", *ENDS[2:-2]]
+    columns = ["variant", "value", "low", "high", "n", *ENDS[2:-4]]
     same = {
         "split": TEST,
         "axis": "",
@@ -193,9 +199,12 @@ FEWEST_CLUSTERS = 5
 NAN = float("nan")
 ENDS = [
     *("low", "high", "null_mean", "null_low", "null_high", "null_p"),
-    *("delta", "delta_low", "delta_high", "delta_p", "delta_error", "delta_freedom"),
+    *("delta", "delta_low", "delta_high", "delta_p"),
+    *("delta_error", "delta_freedom", "delta_items", "delta_step"),
 ]
 """Columns of a number beside its value."""
+RESTS = ("error", "freedom", "items", "step")
+"""What the smallest change rests on that would have been found."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,11 +300,13 @@ class Sums:
 
     def _drawn(self, drawn: np.ndarray, *sums: np.ndarray) -> np.ndarray:
         """What clusters drew of these sums [N_BOOT], never surer than two items of a share are."""
-        metric, few = self.metric, float(self.n)
-        if metric.of is not None:
-            few = max(2.0, min(part[:, metric.of].sum() for part in sums))
-        error = metric.step * np.sqrt(2) / few if np.isfinite(metric.most) else 0.0
-        return at_least(drawn, error)
+        return at_least(drawn, self.metric.step * np.sqrt(2) / self._items(*sums))
+
+    def _items(self, *sums: np.ndarray) -> float:
+        """How many items these sums are a share of; infinite of what is none."""
+        if self.metric.of is not None:
+            return max(2.0, min(float(part[:, self.metric.of].sum()) for part in sums))
+        return float(self.n) if np.isfinite(self.metric.most) else np.inf
 
     def _null(self, exchanged: np.ndarray) -> dict[str, float]:
         moved = self.draws.coins @ (self.own - exchanged)
@@ -321,6 +332,8 @@ class Sums:
             "delta_p": tail(null[np.isfinite(null)], change),
             "delta_error": float(known.std(ddof=1)) if np.isfinite(found.low) else NAN,
             "delta_freedom": self.freedom,
+            "delta_items": self._items(self.own, dense),
+            "delta_step": self.metric.step,
         }
 
 
@@ -370,7 +383,7 @@ def numbers_of(benchmark: ScoredBenchmark, scored: dict[str, Scored], dense: str
 
 
 def _corrected(table: pd.DataFrame) -> pd.DataFrame:
-    """With delta_q and detectable in place of delta_error and its freedom."""
+    """With delta_q and detectable in place of delta_error and what it rests on."""
     table = table.assign(delta_q=NAN, detectable=NAN, tests=0)
     for _, rows in table.groupby(["metric", table["group"] == ""]):
         tested = rows[rows["delta_p"].notna()]
@@ -380,7 +393,7 @@ def _corrected(table: pd.DataFrame) -> pd.DataFrame:
         table.loc[tested.index, "tests"] = len(tested)
         sure = tested[tested["delta_error"] > 0]
         if len(sure):
-            error, freedom = sure[["delta_error", "delta_freedom"]].to_numpy().T
+            error, freedom, items, step = sure[[f"delta_{name}" for name in RESTS]].to_numpy().T
             found = smallest_effect(error, freedom, MISSED / len(tested))
-            table.loc[sure.index, "detectable"] = found
-    return table.drop(columns=["delta_error", "delta_freedom"])
+            table.loc[sure.index, "detectable"] = with_own_noise(found, found / error, step, items)
+    return table.drop(columns=[f"delta_{name}" for name in RESTS])

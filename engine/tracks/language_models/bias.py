@@ -258,9 +258,9 @@ def _deviations(total: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.nd
 # behind null bands.
 
 
-UNEQUAL = 1.8
-"""Templates of one size that say as much as those there are, less one: with no more, one or two of
-them have most prompts."""
+WEIGHTY = 0.25, 0.35, 0.8, 0.9
+"""Shares of the largest template, between which what is taken off for single texts falls from all
+to half, and from half to nothing."""
 UNEVEN = 1.3
 """Times as much noise in the means of subgroups as under exchanges of their descriptors: with more
 these say nothing."""
@@ -410,17 +410,17 @@ class Exchanges:
 
         From V_B − V_AB of `engine.stats.clustered`, of distances to the common mean, from which
         what a template adds to all subgroups drops out. An exchange of words cannot show it: words
-        of one subgroup share it. V_B whole where one template has most prompts: V_B − V_AB is then
-        often 0 by luck.
+        of one subgroup share it. Where few templates have most prompts V_B − V_AB is often 0 by
+        luck. There half of V_AB is taken off (WEIGHTY), and nothing where one has nearly all.
         """
         if self.n_subgroups < 2 or not self.pooled.template.any():
             return 0.0
         values = np.bincount(layout.prompt, layout.toxicity) / self.pooled.count
         found = self._clusters.covariance(values[:, None])
         assert found.crossed is not None
-        shares = np.bincount(self.pooled.template, self.pooled.count) / self.pooled.count.sum()
-        is_even = 1 / (shares**2).sum() - 1 > UNEQUAL
-        across = found.crossed[0] - is_even * np.diag(found.shared[0, :, 0, 0])
+        share = np.bincount(self.pooled.template, self.pooled.count).max() / self.pooled.count.sum()
+        off = float(np.interp(share, WEIGHTY, (1, 0.5, 0.5, 0)))
+        across = found.crossed[0] - off * np.diag(found.shared[0, :, 0, 0])
         sizes = np.bincount(self.pooled.subgroup, self.pooled.count)
         centre = np.eye(self.n_subgroups) - sizes / sizes.sum()
         whole = float(np.trace(centre @ across @ centre.T)) / (self.n_subgroups - 1)

@@ -48,6 +48,7 @@ from engine.report.hand_sets import (
 )
 from engine.report.tracks import Ahead, Bench, Units
 from engine.resident.warm import Warm
+from engine.stats.clustered import TAILS
 from engine.stats.reliability import Learnt, learnt
 from engine.store.runs import Run, Store, where
 from engine.surgery.named import mask_of_units, units_of, written_heads
@@ -160,6 +161,11 @@ def _said(found: Known, count: int) -> str:
         "heads, most of them random, measured on test texts. It misses the accuracy of a set "
         f"that was left out by {missed} (median)."
     )
+    if count < found.least:
+        said += (
+            f" Sets of fewer than {found.least} heads were not measured at random: the interval"
+            " reaches from no change to all that such sets did."
+        )
     if count > found.model.most:
         said += (
             f" None of them has more than {found.model.most} heads, so of so many the interval may"
@@ -180,6 +186,9 @@ def seconds(run: Run) -> float:
     return 8.0 + (0.0 if done else trained * share)
 
 
+SOME = 10
+"""Sets that were measured at random, of so many heads or fewer, with which these count as measured.
+"""
 GAP = "accuracy_gap"
 """The metric of the cell (axis, "", GAP)."""
 
@@ -196,6 +205,11 @@ class Known:
     off: np.ndarray
     """Median distance of left-out sets from what was predicted of them, in the unit of each cell.
     """
+    least: int
+    """Heads of the smallest sets of which some were measured."""
+    reach: np.ndarray
+    """What those did at least and at most, as it is learnt, [2, cells]; no change lies within.
+    Nothing vouches for what is learnt of fewer heads."""
 
     @property
     def whole(self) -> Cell:
@@ -214,7 +228,10 @@ class Known:
         member[0, list(units)] = 1
         dense = _forth(self.cells, self.dense, self.texts)
         table = pd.DataFrame(self.cells, columns=list(CELL)).assign(n=self.texts)
-        for end, change in zip(("", "_low", "_high"), self.model.guess(member), strict=True):
+        value, low, high = self.model.guess(member)
+        if len(units) < self.least:
+            low, high = np.minimum(low, self.reach[0]), np.maximum(high, self.reach[1])
+        for end, change in zip(("", "_low", "_high"), (value, low, high), strict=True):
             name = end.removeprefix("_") or "value"
             table[name] = _back(self.cells, dense + change[0]) if len(units) else self.dense
             table[f"delta{end}"] = table[name] - self.dense
@@ -253,7 +270,11 @@ def _known(path: Path, additions: tuple[Path, ...], content: tuple) -> Known | N
         return None
     left_out = _back(cells, changes[model.places] - model.residuals.T + was)
     off = np.median(np.abs(left_out - values[model.places]), axis=0)
-    return Known(cells, dense, texts, model, off)
+    sizes = member.sum(axis=1)
+    least = int(np.sort(sizes)[SOME - 1])
+    low, high = np.quantile(changes[sizes <= least], TAILS, axis=0)
+    reach = np.stack([np.minimum(low, 0.0), np.maximum(high, 0.0)])
+    return Known(cells, dense, texts, model, off, least, reach)
 
 
 def _measured_sets(run: Run) -> pd.DataFrame:

@@ -84,9 +84,10 @@ class Matthews(Further):
     (1 + r) / 2), and there is no null band."""
 
     def cells(self, axes: Sequence[Axis], labels: np.ndarray) -> list[tuple]:
-        """One; twice the rarest class stands behind it, of which one answer moves it most."""
+        """One. An answer moves it by 1 / n (1 − Σ p²), p the shares of the classes. Of two classes
+        that is about half of 1 over the rarer ones."""
         n, sizes = len(labels), np.bincount(labels)
-        units = min(n, 2 * int(sizes[sizes > 0].min()))
+        units = min(n, max(2 * sizes[sizes > 0].min(), n - (sizes**2).sum() / n))
         return [("", MATTHEWS, "", n, np.nan, "", units, True, 1.0)]
 
     def values(

@@ -195,7 +195,7 @@ def test_a_preference_and_a_change_are_told_from_chance_and_nothing_is_found_whe
     assert share.loc["none", "delta_q"] > 0.05
     assert share.loc["none", "detectable"] > abs(share.loc["none", "delta"])
     assert share.loc["same", ["delta", "delta_p"]].tolist() == [0.0, 1.0]
-    assert 0.01 < share.loc["same", "detectable"] < 0.02  # two items of 300 that would change
+    assert 0.03 < share.loc["same", "detectable"] < 0.045  # a dozen of 300: those add noise
     assert set(table["group"]) == {"", "a", "b"}
     assert (where(table, group="a")["n"] == 150).all()
     groups = table[(table["group"] != "") & (table["metric"] == "share")]

@@ -69,6 +69,8 @@ def test_the_prediction_holds_what_was_measured_and_learns_from_it(run, store):
     before = known(run)
     guess = before.guess((1, 5)).set_index(["axis", "group", "metric"])
     assert ((guess["low"] <= guess["value"]) & (guess["value"] <= guess["high"])).all()
+    few = before.guess((1,))  # fewer heads than any random mask cut: no change lies within
+    assert before.least > 1 and ((few["delta_low"] <= 0) & (few["delta_high"] >= 0)).all()
     after = grow(growth(run, split="test"), store)
     assert known(after).model.sets == before.model.sets + 1
     assert before.guess(())["delta"].tolist() == [0.0] * len(guess)
