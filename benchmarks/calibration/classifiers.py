@@ -17,15 +17,11 @@ from scipy.special import expit, ndtr
 
 from benchmarks.report import Measure
 from engine.classifiers.groups import GroupMeasure
-from engine.classifiers.layout import TEXTS
 from engine.report.phrasing import direction
 from engine.report.tracks import Measure as Metric
 from engine.report.verdict import loss_of
 from engine.stats.gap_of_means import FIXED, Trials, at_ends, difference, gaps_of_means
 from engine.store.runs import where
-from engine.tracks.image_classifiers.effects import effects_table
-from engine.tracks.text_classifiers.metrics import Matthews
-from engine.tracks.text_classifiers.tables import agreement
 
 IMAGES, DRAWS = 1.0, 200
 WORLDS = {
@@ -50,9 +46,8 @@ def measures(quick: bool) -> list[Measure]:
     small += [one for sizes, rare, least in UNEQUAL for one in _unequal(sizes, rare, least, worlds)]
     small += [one for few in FEW for one in _few(*few, worlds)]
     small += [_among(*each, 5 * worlds) for each in AMONG] + [_hard(*each, worlds) for each in HARD]
-    small += [_slips(trials, worlds) for trials in (3, 10)] + [_filters(worlds)]
-    small += [one for each in RARE for one in _matthews(*each, worlds)]
-    return [*found, *gaps, *small, *_masks(worlds), *_slopes(5 * worlds)]
+    small += [_slips(trials, worlds) for trials in (3, 10)]
+    return [*found, *gaps, *small, *_masks(worlds)]
 
 
 AMONG = ((2, 6), (3, 6), (3, 12), (5, 12), (10, 12))
@@ -85,7 +80,7 @@ def _hard(positives: int, negatives: int, share: float, apart: float, worlds: in
     for draw in map(np.random.default_rng, range(2 * worlds)):
         middle = label * np.where(draw.random(len(label)) < share, -1.0, apart)
         answers = _likely(middle + draw.normal(size=len(label)) - 1)
-        row = where(_measure(label, "all", answers).dense().groups, metric="auc").iloc[0]
+        row = where(measured(label, "all", answers).dense().groups, metric="auc").iloc[0]
         held.append(row["low"] <= truth <= row["high"])
     name = f"coverage of an AUC of {truth:.3f}, {positives} of {len(label)} items positive"
     return Measure(f"{name}, {share:.0%} of them hard", np.mean(held), "", 1.0, floor=0.92)
@@ -97,94 +92,19 @@ def _slips(trials: int, worlds: int) -> Measure:
     group = np.repeat(["large", "small"], [300, 60])
     for draw in map(np.random.default_rng, range(2 * worlds)):
         always, slips = draw.random(360) < 0.04, draw.random((trials, 360)) < 0.01
-        answers = [_answers(np.where(always | one, 1 - label, label)) for one in slips]
-        groups = _measure(label, group, answers).dense().groups
+        answers = [answers_of(np.where(always | one, 1 - label, label)) for one in slips]
+        groups = measured(label, group, answers).dense().groups
         row = where(groups, metric="accuracy", group="small").iloc[0]
         held.append(row["low"] <= 0.96 * 0.99 <= row["high"])
     name = f"coverage of an accuracy of .95, 60 items, the same are wrong in {trials} trials"
     return Measure(name, np.mean(held), "", 1.0, floor=0.92)
 
 
-def _measure(label: np.ndarray, group: object, dense: Any, **more: Any) -> GroupMeasure:
+def measured(label: np.ndarray, group: object, dense: Any, **more: Any) -> GroupMeasure:
     """Of two classes; label [items] int, group: one name for all, or one each."""
     names = [f"{at:04d}" for at in range(len(label))]
     table = pd.DataFrame({"image_id": names, "text_id": names, "label": label, "group": group})
     return GroupMeasure(table, ["a", "b"], ["group"], dense, n_permutations=2, **more)
-
-
-RARE = ((300, 0.05, 0.9, 0.85), (600, 0.05, 0.8, 0.75))
-"""Texts, the share of positives, and of those how many are found before and after a cut."""
-
-
-def _matthews(size: int, share: float, before: float, after: float, worlds: int) -> list[Measure]:
-    """Coverage of a change of Matthews' correlation, and how often a loss of its size is ruled out,
-    where few positives turn."""
-
-    def truth(found: float, false: float = 0.01) -> float:
-        said = share * found + (1 - share) * false
-        together = share * found - share * said
-        return float(together / np.sqrt(share * (1 - share) * said * (1 - said)))
-
-    held, passed, loss = [], [], truth(before) - truth(after)
-    for draw in map(np.random.default_rng, range(worlds)):
-        label = (draw.random(size) < share).astype(int)
-        score, false = draw.random((2, size))
-        one, other = (
-            _answers(np.where(label == 1, score < found, false < 0.01).astype(int))
-            for found in (before, after)
-        )
-        measure = _measure(label, "all", one, items=TEXTS, further=[Matthews()])
-        rows = measure.variant([other]).pooled("cut").results
-        row = where(rows, metric="matthews").iloc[0].to_dict()
-        held.append(row["delta_low"] <= -loss <= row["delta_high"])
-        passed.append(loss_of(Metric("matthews"), row, "", loss, False).is_below)
-    name = f"{size} texts, {share:.0%} positive"
-    return [
-        Measure(f"coverage of a change of Matthews' r, {name}", np.mean(held), "", 1.0, floor=0.92),
-        Measure(f"a loss as large as tolerated is ruled out, {name}", np.mean(passed), "", 0.06),
-    ]
-
-
-def _filters(worlds: int) -> Measure:
-    """How often any of 200 filters is said to move one of four groups, of 12 to 300 images, none of
-    which does on average."""
-    found = []
-    for draw in map(np.random.default_rng, range(worlds)):
-        parts: list[pd.DataFrame] = []
-        for size in (12, 60, 300, 300):
-            moved = draw.normal(size=(200, size))
-            error = moved.std(axis=1, ddof=1) / np.sqrt(size)
-            part = {
-                "value": moved.mean(axis=1),
-                "error": error,
-                "n": size,
-                "group": f"{len(parts)}",
-            }
-            parts.append(pd.DataFrame({**part, "cut": [f"[{at}]" for at in range(200)]}))
-        alone = pd.concat(parts, ignore_index=True).assign(axis="group", metric="log_probability")
-        found.append((effects_table(alone)["q"] <= 0.05).any())
-    return Measure("some of 200 filters are clear that move no group", np.mean(found), "", 0.08)
-
-
-def _slopes(worlds: int) -> list[Measure]:
-    """Coverage of the slope of what 72 heads cost on a score, where costs scatter alike, or more
-    the larger the score; and how often a score is said to know them that tells their scatter
-    alone."""
-    held: list[tuple[bool, bool, bool]] = []
-    for draw in map(np.random.default_rng, range(worlds)):
-        score, noise = draw.gamma(1.0, size=72), draw.normal(size=72)
-        costs = score + noise, score * (1 + noise / 2), noise * score
-        alike, more, none = (agreement(score.tolist(), part.tolist()) for part in costs)
-        true = score.std(ddof=1)
-        covered = (one["slope_low"] <= true <= one["slope_high"] for one in (alike, more))
-        held.append((*covered, none["slope_low"] > 0))
-    same, apart, said = np.mean(held, axis=0)
-    name = "coverage of the slope of costs on a score, costs scatter"
-    return [
-        Measure(f"{name} alike", same, "", 0.98, floor=0.92),
-        Measure(f"{name} with it", apart, "", 0.98, floor=0.9),
-        Measure("a score is said to know costs whose scatter alone it tells", said, "", 0.06),
-    ]
 
 
 def _masks(worlds: int) -> list[Measure]:
@@ -195,8 +115,8 @@ def _masks(worlds: int) -> list[Measure]:
         right, seeds = draw.random(2000) < 0.9, 0.02 * draw.normal(size=3)
         losses = 0.1 + (seeds + 0.005 * draw.normal(size=(5, 3))).ravel()
         sure = [right & (draw.random(2000) >= loss / 0.9) for loss in losses]
-        one, *trials = (_answers(np.where(part, label, 1 - label)) for part in (right, *sure))
-        arm = replace(_measure(label, "all", one).variant(trials), seeds=3)
+        one, *trials = (answers_of(np.where(part, label, 1 - label)) for part in (right, *sure))
+        arm = replace(measured(label, "all", one).variant(trials), seeds=3)
         row = where(arm.pooled("cut").results, metric="accuracy", axis="").iloc[0]
         held.append(
             (row["low"] <= 0.8 <= row["high"], row["delta_low"] <= -0.1 <= row["delta_high"])
@@ -220,7 +140,7 @@ def _small(size: int, changed: float, worlds: int) -> Measure:
         right, turned = draw.random(len(label)) < 0.7, draw.random(len(label))
         table = pd.DataFrame({"label": label, "group": np.repeat(["large", "small"], [300, size])})
         after = right & (turned >= changed)
-        one, other = (_answers(np.where(part, label, 1 - label)) for part in (right, after))
+        one, other = (answers_of(np.where(part, label, 1 - label)) for part in (right, after))
         names = [f"{at:04d}" for at in range(len(table))]
         measure = GroupMeasure(table.assign(image_id=names), ["a", "b"], ["group"], one)
         groups = measure.variant([other]).pooled("cut").groups
@@ -273,7 +193,7 @@ def _tied(size: int, worlds: int) -> Measure:
         label = np.arange(2 * size) % 2
         names = [f"{at:04d}" for at in range(2 * size)]
         table = pd.DataFrame({"image_id": names, "label": label, "group": group})
-        answers = _answers(np.where(right, label, 1 - label))
+        answers = answers_of(np.where(right, label, 1 - label))
         found = GroupMeasure(table, ["a", "b"], ["group"], answers, n_permutations=2).dense()
         row = where(found.results, metric="accuracy_gap").iloc[0]
         held.append(row["low"] <= 0.15 <= row["high"])
@@ -322,7 +242,7 @@ def _unequal(
     ]
 
 
-def _answers(guesses: np.ndarray) -> np.ndarray:
+def answers_of(guesses: np.ndarray) -> np.ndarray:
     """Sure answers [items, 2] of guessed classes [items]."""
     return np.eye(2)[guesses]
 
