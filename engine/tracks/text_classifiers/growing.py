@@ -208,8 +208,8 @@ class Known:
     least: int
     """Heads of the smallest sets of which some were measured."""
     reach: np.ndarray
-    """What those did at least and at most, as it is learnt, [2, cells]; no change lies within.
-    Nothing vouches for what is learnt of fewer heads."""
+    """What those did at least and at most, as it is learnt, [2, cells]. Nothing vouches for what is
+    learnt of fewer heads, so their intervals hold that and no change."""
 
     @property
     def whole(self) -> Cell:
@@ -229,12 +229,16 @@ class Known:
         dense = _forth(self.cells, self.dense, self.texts)
         table = pd.DataFrame(self.cells, columns=list(CELL)).assign(n=self.texts)
         value, low, high = self.model.guess(member)
-        if len(units) < self.least:
+        few = len(units) < self.least
+        if few:
             low, high = np.minimum(low, self.reach[0]), np.maximum(high, self.reach[1])
-        for end, change in zip(("", "_low", "_high"), (value, low, high), strict=True):
-            name = end.removeprefix("_") or "value"
+        for name, change in zip(("value", "low", "high"), (value, low, high), strict=True):
             table[name] = _back(self.cells, dense + change[0]) if len(units) else self.dense
-            table[f"delta{end}"] = table[name] - self.dense
+        if few and len(units):
+            table["low"] = np.minimum(table["low"], self.dense)
+            table["high"] = np.maximum(table["high"], self.dense)
+        for end in ("", "_low", "_high"):
+            table[f"delta{end}"] = table[end.removeprefix("_") or "value"] - self.dense
         return table
 
 
@@ -272,8 +276,7 @@ def _known(path: Path, additions: tuple[Path, ...], content: tuple) -> Known | N
     off = np.median(np.abs(left_out - values[model.places]), axis=0)
     sizes = member.sum(axis=1)
     least = int(np.sort(sizes)[SOME - 1])
-    low, high = np.quantile(changes[sizes <= least], TAILS, axis=0)
-    reach = np.stack([np.minimum(low, 0.0), np.maximum(high, 0.0)])
+    reach = np.quantile(changes[sizes <= least], TAILS, axis=0)
     return Known(cells, dense, texts, model, off, least, reach)
 
 
