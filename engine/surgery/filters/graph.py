@@ -432,26 +432,27 @@ def _settled(model: Any) -> Any:
 def agree_filters(
     whole: Classifier, graph: FilterGraph, mask: FilterMask, small: Classifier, pixels: np.ndarray
 ) -> Agreement:
-    """`whole` with `mask` against `small`, which was cut from it, on uint8 images [n, H, W, 3]."""
+    """`whole` with `mask` against `small`, which was cut from it, on uint8 images [n, H, W, 3].
+    `whole` may have been cut before."""
     images = whole.prepared(pixels)
 
-    def logits(one: Classifier, some: torch.Tensor) -> torch.Tensor:
-        is_masked = one.cut is None
-        with torch.no_grad(), masked_filters(one, graph, mask) if is_masked else nullcontext():
+    def logits(one: Classifier, some: torch.Tensor, is_whole: bool) -> torch.Tensor:
+        with torch.no_grad(), masked_filters(one, graph, mask) if is_whole else nullcontext():
             return one.model(some).double().cpu()
 
     def in_float64() -> Twice:
         first, second = (
-            logits(big := doubled(one), images.to(big.device).double()) for one in (whole, small)
+            logits(big := doubled(one), images.to(big.device).double(), one is whole)
+            for one in (whole, small)
         )
         return first, second
 
     def one_by_one() -> float:
         return float(
-            (torch.cat([logits(whole, one) for one in images.split(1)]) - own[0]).abs().max()
+            (torch.cat([logits(whole, one, True) for one in images.split(1)]) - own[0]).abs().max()
         )
 
-    own = logits(whole, images), logits(small, images)
+    own = logits(whole, images, True), logits(small, images, False)
     return judged(own, images.dtype, in_float64, one_by_one)
 
 

@@ -314,3 +314,13 @@ def test_places_beyond_single_precision():
     places = places_of(whole, graph.mask(keep))["conv2.weight"].flatten()
     assert places[0] == 4301 and places[-1] == 4300 * 4300 - 1 > 2**24
     assert (places.diff() > 0).all()
+
+
+def test_a_model_that_was_cut_is_masked_and_cut_as_any_other():
+    whole = tiny()
+    keep = np.array([1, 1, 0, 1, 1, 1, 0], dtype=bool)
+    small, _ = cut_filters(whole, filter_graph(whole).mask(keep))
+    again = filter_graph(small)
+    mask = again.mask(np.arange(again.total) > 0)
+    less, _ = cut_filters(small, mask)
+    assert agree_filters(small, again, mask, less, some_pixels(2, small.size)).holds
