@@ -11,7 +11,7 @@ import pytest
 from engine.audit.request import Growth
 from engine.audit.verification import verify_run
 from engine.report.bundle import write_masks
-from engine.store.runs import Store
+from engine.store.runs import Store, where
 from engine.surgery.record import read_mask
 from engine.tracks.text_classifiers.growing import grow, known
 from engine.tracks.text_classifiers.run import run_text_audit
@@ -69,6 +69,10 @@ def test_the_prediction_holds_what_was_measured_and_learns_from_it(run, store):
     before = known(run)
     guess = before.guess((1, 5)).set_index(["axis", "group", "metric"])
     assert ((guess["low"] <= guess["value"]) & (guess["value"] <= guess["high"])).all()
+    rows = guess.reset_index()
+    for gap in where(rows, metric="accuracy_gap").itertuples():
+        groups = where(rows, metric="accuracy", axis=gap.axis)
+        assert len(groups) > 1 and gap.value == pytest.approx(np.ptp(groups["value"]))
     few = before.guess((1,))  # fewer heads than any random mask cut: no change lies within
     assert before.least > 1 and ((few["delta_low"] <= 0) & (few["delta_high"] >= 0)).all()
     after = grow(growth(run, split="test"), store)
