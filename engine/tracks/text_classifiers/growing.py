@@ -163,8 +163,8 @@ def _said(found: Known, count: int) -> str:
     )
     if count < found.least:
         said += (
-            f" Sets of fewer than {found.least} heads were not measured at random: the interval"
-            " reaches from no change to all that such sets did."
+            f" Fewer than {found.least} heads were not cut at random: the interval reaches from no"
+            f" change to all that sets of {found.least} did."
         )
     if count > found.model.most:
         said += (
